@@ -1,0 +1,1 @@
+"""Clinical knowledge that is code: diagnosis labels, quotes, the specialist pool, similarity."""

@@ -1,0 +1,1 @@
+"""What answers requests: one protocol, several engines."""

@@ -1,0 +1,1 @@
+"""The methods: each file is one paper's procedure, written as a flow."""
