@@ -103,7 +103,7 @@ class GrammarDeadEnd(CaseError):
 
 
 class EmptyAnswer(CaseError):
-    default_hint = "The engine gave no text; try another --seed, and check the model with `ddx-local models verify NAME`."
+    default_hint = "The engine gave no text; try another --seed, or check the model: `ddx-local models verify NAME`."
 
 
 class ParseError(CaseError):

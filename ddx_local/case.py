@@ -1,0 +1,88 @@
+"""What goes in and what comes out: a case and a differential. Frozen values that import nothing of ours.
+
+A `Case` cannot hold its answer: gold labels live in the evaluation's own type, so that leakage is a type error.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case: `id` names it in stores and reports (a file's stem, no clinical text); `text` is what methods read."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A verbatim piece of the case: `case.text[start:end] == quote`, the first place where it stands."""
+
+    quote: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A quote that speaks for (`supports`) or against a diagnosis, and the roles that gave it."""
+
+    quote: Quote
+    supports: bool
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One diagnosis of a differential.
+
+    `score` means what the differential's `score_kind` says; `votes` maps a role to the place (from 1) that it gave;
+    `probability` is in [0, 1], or None when no probability was taken; `entered_in` names the round that brought it in.
+    """
+
+    rank: int
+    diagnosis: str
+    score: float
+    votes: Mapping[str, int] = field(default_factory=dict)
+    probability: float | None = None
+    evidence: tuple[Evidence, ...] = ()
+    proposed_by: tuple[str, ...] = ()
+    entered_in: str = ""
+    critical: bool = False
+    reasoning: str = ""
+    stances: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CantMiss:
+    """A life-threatening condition beside the differential: why to think of it, and the test that excludes it."""
+
+    diagnosis: str
+    why: str
+    quote: Quote | None
+    test: str
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TriageItem:
+    """A finding that needs treatment, how soon, and the immediate step."""
+
+    finding: str
+    quote: Quote | None
+    urgency: Literal["emergent", "urgent", "routine"]
+    step: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Differential:
+    """A method's answer: ranked entries, and what is reported beside them (it never reorders them)."""
+
+    score_kind: str
+    entries: tuple[Entry, ...]
+    cant_miss: tuple[CantMiss, ...] = ()
+    triage: tuple[TriageItem, ...] = ()
+    panel: tuple[str, ...] = ()

@@ -1,0 +1,98 @@
+"""`ddx-local diagnose`: cases in, differentials out, with a live view of who says what."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+EXAMPLES = """\b
+Examples:
+    ddx-local diagnose case.txt
+    ddx-local diagnose - --method zero-shot < case.txt
+    ddx-local diagnose cases/ --agents 3 --seed 7 --json results.json --quiet
+    ddx-local diagnose case.txt --option k=3 --option without=triage,cant_miss
+"""
+
+
+def diagnose(
+    cases: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CASE...", help="Case files (text, Markdown, JSON, JSON Lines), folders, or - for standard input."
+        ),
+    ],
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", help="Method: see `ddx-local methods list`. [scot]")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model: see `ddx-local models list`. [smollm2-135m]")] = None,
+    agents: Annotated[int | None, typer.Option(help="Size of the panel; the same as --option agents=N.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed; the same seed gives the same run. [0]")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help="Option of the method; repeatable.")
+    ] = None,
+    json_out: Annotated[
+        str | None,
+        typer.Option("--json", metavar="OUT", help="Write the result document to a file, or - for standard output."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live view and no report.")] = False,
+    no_store: Annotated[
+        bool, typer.Option("--no-store", help="Keep nothing on disk; the run cannot be resumed.")
+    ] = False,
+    store: Annotated[Path | None, typer.Option(help="Run store to use.")] = None,
+    engine: Annotated[str | None, typer.Option(help="vllm, or scripted (random words, no model). [vllm]")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [auto]")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="auto, float32, bfloat16 or float16. [auto: float32 on a CPU]")
+    ] = None,
+    max_model_len: Annotated[int | None, typer.Option(help="Context in tokens. [the model's]")] = None,
+    kv_cache_gib: Annotated[float | None, typer.Option(help="KV cache on a CPU, in GiB. [2]")] = None,
+    gpu_memory_fraction: Annotated[float | None, typer.Option(help="Share of the GPU's memory. [0.9]")] = None,
+    tensor_parallel: Annotated[int | None, typer.Option(help="GPUs that share each layer. [1]")] = None,
+    pipeline_parallel: Annotated[int | None, typer.Option(help="GPUs that share the layers. [1]")] = None,
+    quantization: Annotated[str | None, typer.Option(help="Quantisation, as vLLM names it.")] = None,
+    thinking: Annotated[
+        bool | None, typer.Option("--thinking/--no-thinking", help="Let a thinking model think first.")
+    ] = None,
+    at_once: Annotated[int | None, typer.Option(help="Cases in flight at once. [8]")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show calls, batches and output size; ask no model.")
+    ] = False,
+) -> None:
+    """Work out the differential diagnosis of one or more cases.
+
+    One case gives one result document, several give a list; many cases run at once. Ctrl-C stops cleanly and says how to
+    resume.
+    """
+    from ddx_local.cli.run_live import Asked, run
+
+    run(
+        Asked(
+            sources=tuple(cases),
+            method=method,
+            options=(*(option or []), *([f"agents={agents}"] if agents is not None else [])),
+            json_out=json_out,
+            quiet=quiet,
+            no_store=no_store,
+            dry_run=dry_run,
+            flags=_given(
+                model=model,
+                seed=seed,
+                store=store,
+                engine=engine,
+                device=device,
+                dtype=dtype,
+                max_model_len=max_model_len,
+                kv_cache_gib=kv_cache_gib,
+                gpu_memory_fraction=gpu_memory_fraction,
+                tensor_parallel=tensor_parallel,
+                pipeline_parallel=pipeline_parallel,
+                quantization=quantization,
+                thinking=thinking,
+                at_once=at_once,
+            ),
+        )
+    )
+
+
+def _given(**flags: Any) -> dict[str, Any]:
+    return {name: value for name, value in flags.items() if value is not None}

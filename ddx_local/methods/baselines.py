@@ -1,0 +1,119 @@
+"""Baselines: zero-shot (one agent, one call) and best-of-n (repeated sampling of it).
+
+Sources: the single-agent baseline and the best-of-n ablation of the SCoT paper (35 samples = 5 agents x 7 rounds).
+
+The papers say / we do:
+- zero-shot: one answer, a list of diagnoses / the grammar bounds the list, and evidence is quoted verbatim
+- best-of-n: diagnoses kept by majority / names that mean the same count together (`labels.same`); `threshold` is the share of
+  samples that must name a diagnosis, and when none reaches it the most frequent one is kept, which is noted
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ddx_local.case import Case, Differential, Entry, Evidence, Quote
+from ddx_local.clinical import labels
+from ddx_local.clinical.quotes import locate
+from ddx_local.flow import Ask, Flow, Step, ask, ask_each, note
+from ddx_local.methods.scot_steps import Proposal, read_proposals
+
+DIFFERENTIAL = Step("zero_shot/differential", lambda answer: read_proposals(answer["differential"]))
+
+ROLE = "physician"
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroShotOptions:
+    """Options of zero-shot.
+
+    Args:
+        k: Diagnoses at most.
+        temperature: Sampling temperature.
+    """
+
+    k: int = 5
+    temperature: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= 10:
+            raise ValueError("k must be 1 to 10")
+        if not 0 <= self.temperature <= 2:
+            raise ValueError("temperature must be 0 to 2")
+
+
+@dataclass(frozen=True, slots=True)
+class BestOfNOptions:
+    """Options of best-of-n.
+
+    Args:
+        n: Samples.
+        k: Diagnoses at most, of a sample and of the answer.
+        temperature: Sampling temperature.
+        threshold: Share of the samples that must name a diagnosis for it to be kept, in [0, 1].
+    """
+
+    n: int = 35
+    k: int = 5
+    temperature: float = 0.7
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n <= 200:
+            raise ValueError("n must be 1 to 200")
+        if not 1 <= self.k <= 10:
+            raise ValueError("k must be 1 to 10")
+        if not (0 <= self.temperature <= 2 and 0 <= self.threshold <= 1):
+            raise ValueError("temperature must be 0 to 2 and threshold 0 to 1")
+
+
+def zero_shot(case: Case, options: ZeroShotOptions) -> Flow[Differential]:
+    """One call; the score of a diagnosis is 1 / its place."""
+    slots = {"case": case.text, "k": str(options.k)}
+    proposals = yield from ask(DIFFERENTIAL, role=ROLE, temperature=options.temperature, **slots)
+    entries = tuple(
+        _entry(case, rank, 1 / rank, [proposal], {ROLE: rank}) for rank, proposal in enumerate(proposals, start=1)
+    )
+    return Differential(score_kind="reciprocal_place", entries=entries, panel=(ROLE,))
+
+
+def best_of_n(case: Case, options: BestOfNOptions) -> Flow[Differential]:
+    """N samples in one batch; the score of a diagnosis is the share of samples that name it."""
+    slots = {"case": case.text, "k": str(options.k)}
+    questions = {
+        f"sample {number}": Ask(DIFFERENTIAL, slots, f"sample {number}", options.temperature)
+        for number in range(1, options.n + 1)
+    }
+    samples = yield from ask_each(questions)
+    named = [(role, place, item) for role, items in samples.items() for place, item in enumerate(items, start=1)]
+    groups = [[named[index] for index in group] for group in labels.merge([item.diagnosis for _, _, item in named])]
+    share = {id(group): len({role for role, _, _ in group}) / options.n for group in groups}
+    ranked = sorted(groups, key=lambda group: (-share[id(group)], min(place for _, place, _ in group)))
+    kept = [group for group in ranked if share[id(group)] >= options.threshold]
+    if not kept:
+        yield from note(
+            "kept", f"no diagnosis was named by {options.threshold:.0%} of the samples: the first one stays"
+        )
+        kept = ranked[:1]
+    entries = tuple(
+        _entry(case, rank, share[id(group)], [item for _, _, item in group], {r: p for r, p, _ in reversed(group)})
+        for rank, group in enumerate(kept[: options.k], start=1)
+    )
+    return Differential(score_kind="share_of_samples", entries=entries, panel=tuple(samples))
+
+
+def _entry(case: Case, rank: int, score: float, proposals: Sequence[Proposal], votes: Mapping[str, int]) -> Entry:
+    quotes = dict.fromkeys(quote for proposal in proposals for quote in proposal.evidence)
+    evidence = []
+    for quote in quotes:
+        span = locate(case.text, quote)
+        evidence.append(Evidence(Quote(quote, span.start, span.end), supports=True, by=tuple(votes)))
+    return Entry(
+        rank=rank,
+        diagnosis=proposals[0].diagnosis,
+        score=score,
+        votes=votes,
+        evidence=tuple(evidence),
+        proposed_by=tuple(votes),
+        entered_in="differential",
+        reasoning=proposals[0].reason,
+    )

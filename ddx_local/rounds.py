@@ -1,0 +1,331 @@
+"""Answer the rounds of one case: fill prompts and grammars, look up what is recorded, ask the engine, record, parse.
+
+Recorded answers are fed back instead of asking again (resume, replay); a question that is no longer the one recorded is
+refused. It sees the Engine protocol, no particular engine.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ddx_local.assets import Assets, Filled
+from ddx_local.case import Case
+from ddx_local.engines.protocol import Engine
+from ddx_local.errors import CaseError, EmptyAnswer, GrammarDeadEnd, LengthStop, ParseError, ReplayMismatch
+from ddx_local.events import Answered, Asked, Commented, Event, Noted, RoundStarted, sha256
+from ddx_local.flow import Ask, Consult, CountTokens, Key, Note, Question, Round, Weigh
+from ddx_local.grammar import accepts
+from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Sampling, Size
+
+Append = Callable[[Sequence[Event], Sequence[str]], None]
+"""Makes events and their texts durable; it returns when they are."""
+
+Consultant = Callable[[Any], Awaitable[Any]]
+"""Answers one kind of consultation; the answer must be JSON."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What driving a case needs beside the flow.
+
+    `engine` is None for a replay: every question must then have a recorded answer. `history` holds the case's recorded
+    events. `pause`, where given, is awaited between rounds (Doctor Supervisor).
+    """
+
+    engine: Engine | None
+    assets: Assets
+    append: Append
+    seed: int = 0
+    consultants: Mapping[type, Consultant] = field(default_factory=dict)
+    history: Sequence[Event] = ()
+    recorded_text: Callable[[str], str] = lambda _: ""
+    recording: bool = True
+    """False for a replay: everything is written once more, into the replay's own store."""
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def question_seed(run_seed: int, case_id: str, round_number: int, step: str, key: Key) -> int:
+    """The seed of one question: a hash, so that no order of work can change it. In [0, 2^31)."""
+    text = json.dumps([run_seed, case_id, round_number, step, list(key)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+
+
+class Recorder:
+    """Appends a case's events once each: what history already holds is not written again."""
+
+    def __init__(self, case: Case, context: Context) -> None:
+        self.case = case
+        self.context = context
+        self.seen = {_identity(event) for event in context.history} if context.recording else set()
+
+    def add(self, events: Sequence[Event], texts: Sequence[str] = ()) -> None:
+        fresh = [event for event in events if _identity(event) not in self.seen]
+        if fresh:
+            at = now()
+            self.context.append([_stamped(event, at, self.case.id) for event in fresh], texts)
+
+
+def _stamped(event: Event, at: str, case_id: str) -> Event:
+    return replace(event, at=at, case_id=case_id)
+
+
+def _identity(event: Event) -> tuple[Any, ...]:
+    match event:
+        case Asked() | Answered():
+            return (type(event).__name__, event.round, event.key)
+        case RoundStarted():
+            return ("RoundStarted", event.round)
+        case Noted() | Commented():
+            return (type(event).__name__, event.round, event.detail if isinstance(event, Noted) else event.text)
+        case _:
+            return (type(event).__name__,)
+
+
+class Rounds:
+    """Answers the rounds of one case."""
+
+    def __init__(self, case: Case, context: Context, recorder: Recorder) -> None:
+        self.case = case
+        self.context = context
+        self.recorder = recorder
+        self.number = -1
+        self.asked = {(e.round, e.key): e for e in context.history if isinstance(e, Asked)}
+        self.answered = {(e.round, e.key): e for e in context.history if isinstance(e, Answered)}
+        self._filled: dict[Any, Filled] = {}
+
+    async def answer(self, round_: Round) -> dict[Key, Any]:
+        self.number += 1
+        started = RoundStarted(
+            round=self.number, name=round_.name, questions=len(round_.questions), batch=round_.is_batch
+        )
+        self.recorder.add([started])
+        replies: dict[Key, Any] = {}
+        model_questions: dict[Key, Ask[Any] | Weigh] = {}
+        for key, question in round_.questions.items():
+            if isinstance(question, Note):
+                noted = Noted(round=self.number, kind=question.kind, detail=question.detail, degraded=question.degraded)
+                self.recorder.add([noted])
+                replies[key] = None
+            elif isinstance(question, Consult):
+                replies[key] = await self._consult(key, question)
+            else:
+                model_questions[key] = question
+        replies.update(await self._ask(model_questions))
+        return {key: replies[key] for key in round_.questions}
+
+    async def _ask(self, questions: Mapping[Key, Ask[Any] | Weigh]) -> dict[Key, Any]:
+        """Fill, look up what is recorded, ask the rest in one batch, parse."""
+        filled = {key: self._fill(question) for key, question in questions.items()}
+        if questions:
+            self._filled.clear()
+        asked = {key: self._asked(key, questions[key], filled[key]) for key in questions}
+        self.recorder.add(list(asked.values()), _texts(questions.values()))
+        texts: dict[Key, str] = {}
+        owed: list[Key] = []
+        for key in questions:
+            recorded = self._recorded(key, asked[key].digest)
+            if recorded is None:
+                owed.append(key)
+            else:
+                text = self.context.recorded_text(recorded.text)
+                _check(text, recorded.finish_reason, filled[key].grammar, questions[key].step.name)
+                texts[key] = text
+        asks = [key for key in owed if isinstance(questions[key], Ask)]
+        if asks:
+            texts.update(await self._generate(asks, questions, filled, asked))
+        replies: dict[Key, Any] = {}
+        for key, question in questions.items():
+            if isinstance(question, Ask):
+                replies[key] = _parse(question, texts[key], grammar=filled[key].grammar is not None)
+        weighs = {key: question for key, question in questions.items() if isinstance(question, Weigh)}
+        if weighs:
+            replies.update(await self._weigh(weighs, filled, asked, owed))
+        return replies
+
+    async def _generate(
+        self,
+        keys: Sequence[Key],
+        questions: Mapping[Key, Ask[Any] | Weigh],
+        filled: Mapping[Key, Filled],
+        asked: Mapping[Key, Asked],
+    ) -> dict[Key, str]:
+        engine = self._engine(keys[0])
+        began = time.perf_counter()
+
+        def record(index: int, completion: Completion) -> None:
+            key = keys[index]
+            answered = Answered(
+                round=self.number,
+                key=key,
+                digest=asked[key].digest,
+                text=sha256(completion.text),
+                thoughts=sha256(completion.thoughts) if completion.thoughts else "",
+                finish_reason=completion.finish_reason,
+                prompt_tokens=completion.prompt_tokens,
+                cached_tokens=completion.cached_tokens,
+                generated_tokens=completion.generated_tokens,
+                seconds=time.perf_counter() - began,
+            )
+            texts = [text for text in (completion.text, completion.thoughts) if text]
+            self.recorder.add([answered], [*texts, ""] if not completion.text else texts)
+
+        requests = [_request(filled[key], asked[key], questions[key].step.name) for key in keys]
+        completions = await engine.generate(requests, record)
+        for key, completion in zip(keys, completions, strict=True):
+            _check(completion.text, completion.finish_reason, filled[key].grammar, questions[key].step.name)
+        return {key: completion.text for key, completion in zip(keys, completions, strict=True)}
+
+    async def _weigh(
+        self,
+        questions: Mapping[Key, Weigh],
+        filled: Mapping[Key, Filled],
+        asked: Mapping[Key, Asked],
+        owed: Sequence[Key],
+    ) -> dict[Key, Any]:
+        replies: dict[Key, Any] = {}
+        due = [key for key in questions if key in owed]
+        began = time.perf_counter()
+        if due:
+            requests = [
+                LoglikelihoodRequest(
+                    filled[key].messages, filled[key].answer_prefix, questions[key].labels, questions[key].step.name
+                )
+                for key in due
+            ]
+            scores = await self._engine(due[0]).loglikelihood(requests)
+            for key, labels in zip(due, scores, strict=True):
+                value = [[score.label, score.logprob, score.tokens] for score in labels]
+                answered = Answered(
+                    round=self.number,
+                    key=key,
+                    digest=asked[key].digest,
+                    value=value,
+                    finish_reason="stop",
+                    seconds=time.perf_counter() - began,
+                )
+                self.recorder.add([answered])
+                replies[key] = labels
+        for key in questions:
+            if key not in replies:
+                value = self.answered[(self.number, key)].value
+                replies[key] = tuple(Loglikelihood(*score) for score in value)
+        return replies
+
+    async def _consult(self, key: Key, question: Consult) -> Any:
+        recorded = self.answered.get((self.number, key))
+        if isinstance(question.about, CountTokens):
+            digest = sha256(json.dumps([self._fill(ask).prompt_digest for ask in question.about.questions]))
+        else:
+            digest = sha256(repr(question.about))
+        if recorded is not None:
+            self._same(recorded.digest, digest, f"round {self.number} `{'/'.join(key)}`")
+            value = recorded.value
+        else:
+            value = await self._answer_consultation(key, question)
+            self.recorder.add([Answered(round=self.number, key=key, digest=digest, value=value)])
+        if isinstance(question.about, CountTokens):
+            return tuple(Size(*numbers) for numbers in value)
+        return value
+
+    async def _answer_consultation(self, key: Key, question: Consult) -> Any:
+        about = question.about
+        if isinstance(about, CountTokens):
+            filled = [self._fill(ask) for ask in about.questions]
+            sizes = await self._engine(key).measure(
+                [Request(item.messages, Sampling(max_tokens=item.longest)) for item in filled]
+            )
+            return [[size.prompt, size.answer, size.context] for size in sizes]
+        if type(about) not in self.context.consultants:
+            raise CaseError(f"nothing here answers a {type(about).__name__} consultation", "Please report this.")
+        return await self.context.consultants[type(about)](about)
+
+    def _fill(self, question: Ask[Any] | Weigh) -> Filled:
+        """Fill a question; what a consultation has just measured is not filled again when it is asked."""
+        temperature = question.temperature if isinstance(question, Ask) else None
+        place = (question.step.name, temperature, frozenset(question.slots.items()))
+        if place not in self._filled:
+            self._filled[place] = self.context.assets.fill(question)
+        return self._filled[place]
+
+    def _asked(self, key: Key, question: Ask[Any] | Weigh, filled: Filled) -> Asked:
+        seed = question_seed(self.context.seed, self.case.id, self.number, question.step.name, key)
+        sampling = [seed, filled.temperature, filled.top_p, filled.longest]
+        labels = list(question.labels) if isinstance(question, Weigh) else []
+        return Asked(
+            round=self.number,
+            key=key,
+            step=question.step.name,
+            role=question.role if isinstance(question, Ask) else "",
+            slots={
+                name: sha256(value) if isinstance(value, str) else [sha256(item) for item in value]
+                for name, value in question.slots.items()
+            },
+            seed=seed,
+            temperature=filled.temperature,
+            digest=sha256(json.dumps([filled.prompt_digest, sampling, labels])),
+        )
+
+    def _recorded(self, key: Key, digest: str) -> Answered | None:
+        place = (self.number, key)
+        if (asked := self.asked.get(place)) is not None:
+            self._same(asked.digest, digest, f"round {self.number} `{asked.step}`")
+        recorded = self.answered.get(place)
+        if recorded is None and self.context.engine is None:
+            raise ReplayMismatch(
+                f"round {self.number}: the run holds no answer to `{'/'.join(key)}`; it was interrupted"
+            )
+        return recorded
+
+    def _same(self, recorded: str, current: str, what: str) -> None:
+        if recorded != current:
+            raise ReplayMismatch(
+                f"case `{self.case.id}`, {what}: the question is no longer the one that was recorded "
+                "(the prompt, the grammar, the sampling, the options or the case changed)"
+            )
+
+    def _engine(self, key: Key) -> Engine:
+        if self.context.engine is None:
+            raise ReplayMismatch(f"round {self.number}: the run holds no answer to `{'/'.join(key)}`")
+        return self.context.engine
+
+
+def _texts(questions: Iterable[Question]) -> list[str]:
+    """All slot values of the questions, each once."""
+    texts: dict[str, None] = {}
+    for question in questions:
+        if isinstance(question, Ask | Weigh):
+            for value in question.slots.values():
+                texts.update(dict.fromkeys((value,) if isinstance(value, str) else value))
+    return list(texts)
+
+
+def _request(filled: Filled, asked: Asked, what: str) -> Request:
+    sampling = Sampling(filled.temperature, filled.top_p, 0, filled.longest, asked.seed)
+    return Request(filled.messages, sampling, filled.grammar, what)
+
+
+def _check(text: str, finish_reason: str, grammar: str | None, step: str) -> None:
+    """An answer that is cut off, empty or stuck is an error of its own kind, never a short answer."""
+    if finish_reason == "length":
+        raise LengthStop(f"step `{step}`: the answer was cut off at its token limit")
+    if not text.strip() and finish_reason == "stop":
+        raise EmptyAnswer(f"step `{step}`: the answer is empty")
+    if grammar is not None and finish_reason == "stop" and not accepts(grammar, text):
+        raise GrammarDeadEnd(f"step `{step}`: the answer ends in the middle of its grammar")
+
+
+def _parse(question: Ask[Any], text: str, *, grammar: bool) -> Any:
+    try:
+        return question.step.parse(json.loads(text) if grammar else text)
+    except ParseError:
+        raise
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        # The error's own text may quote the answer, which may quote the case.
+        raise ParseError(f"step `{question.step.name}`: the answer cannot be read ({type(error).__name__})") from None

@@ -1,0 +1,122 @@
+"""Settings: flag > environment (`DDX_LOCAL_...`) > settings file > default. Frozen; read once, in `load`."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+from ddx_local.errors import UsageError, nearest
+
+APP = "ddx-local"
+
+
+def settings_path() -> Path:
+    """The settings file: `DDX_LOCAL_CONFIG`, else config.toml in the user's configuration folder."""
+    import os
+
+    return Path(os.environ.get("DDX_LOCAL_CONFIG") or platformdirs.user_config_path(APP) / "config.toml")
+
+
+class Settings(BaseSettings):
+    """Every setting; a field `x` is `DDX_LOCAL_X` in the environment and `x` in the file."""
+
+    model_config = SettingsConfigDict(env_prefix="DDX_LOCAL_", frozen=True, extra="forbid")
+
+    model: str = "smollm2-135m"
+    """Model card to run."""
+    embedding_model: str = "all-minilm-l6-v2"
+    """Model card for similarity of meaning."""
+    engine: Literal["vllm", "scripted"] = "vllm"
+    """What runs it."""
+    default_method: str = "scot"
+    """Method of `diagnose` without --method."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of a run."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the engine runs; auto: what the installed vLLM is for."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Number format; auto: float32 on a CPU (exact), the weights' own on a GPU."""
+    max_model_len: int | None = Field(default=None, ge=256)
+    """Context in tokens; the card's where it is not given."""
+    kv_cache_gib: float = Field(default=2.0, gt=0)
+    """Memory for the KV cache on a CPU, in GiB."""
+    gpu_memory_fraction: float = Field(default=0.9, gt=0, le=1)
+    """Share of the GPU's memory that the engine may take."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """GPUs that share each layer."""
+    pipeline_parallel: int = Field(default=1, ge=1)
+    """GPUs that share the layers."""
+    max_sequences: int = Field(default=64, ge=1)
+    """Requests that are computed at once."""
+    quantization: str | None = None
+    """Quantisation, as vLLM names it; none where it is not given."""
+    compiled: bool = False
+    """Compile the model: starts a minute later, runs up to 1.4 times faster."""
+    thinking: bool = False
+    """Let a thinking model think before each answer."""
+    at_once: int = Field(default=8, ge=1)
+    """Cases in flight at once."""
+    store: Path | None = None
+    """The run store; runs.sqlite in the user's data folder where it is not given."""
+    method: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Options by method: `[method.scot]` and its fields."""
+
+    @property
+    def store_path(self) -> Path:
+        return self.store or platformdirs.user_data_path(APP) / "runs.sqlite"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # the signature is pydantic-settings' own
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls, settings_path()))
+
+
+def load(**flags: Any) -> Settings:
+    """Read the settings; flags that are None were not given.
+
+    Raises:
+        UsageError: An unknown key or a wrong value, in the file, the environment or a flag; it is named.
+    """
+    import tomllib
+
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "?"
+        if first["type"] == "extra_forbidden":
+            raise UsageError(
+                f"settings: unknown key `{name}`: {nearest(name, list(Settings.model_fields))}",
+                f"See {settings_path()}.",
+            ) from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"setting `{name}` ({_origin(name, flags)}): {message}") from None
+    except SettingsError as error:
+        raise UsageError(
+            f"settings: {error}", "`method` holds options by method, as JSON in the environment."
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"settings file {settings_path()}: {error}", "Correct the file or move it away.") from None
+
+
+def _origin(name: str, flags: dict[str, Any]) -> str:
+    import os
+
+    if flags.get(name) is not None:
+        return f"--{name.replace('_', '-')}"
+    variable = f"DDX_LOCAL_{name.upper()}"
+    return variable if variable in os.environ else str(settings_path())

@@ -1,0 +1,186 @@
+"""The run store: one SQLite file (WAL) that holds runs, their events, and each text once under its sha256.
+
+Events are appended in a transaction of their own before anything depends on them, so that a run killed at any moment loses
+no finished call. A killed process loses nothing; a power cut may lose the last moments, never the file. The file is 0600,
+its folder 0700: it holds clinical texts.
+"""
+
+import json
+import os
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ddx_local.errors import StoreError, UsageError, nearest
+from ddx_local.events import Event, RunFinished, RunStarted, from_json, sha256, to_json
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    run_id TEXT PRIMARY KEY, created_at TEXT NOT NULL, method TEXT NOT NULL, model TEXT NOT NULL,
+    cases INTEGER NOT NULL, status TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS events (
+    run_id TEXT NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE, sequence INTEGER NOT NULL, case_id TEXT NOT NULL,
+    body BLOB NOT NULL, PRIMARY KEY (run_id, sequence)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS events_of_case ON events (run_id, case_id, sequence);
+CREATE TABLE IF NOT EXISTS texts (
+    run_id TEXT NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE, address TEXT NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (run_id, address)
+) WITHOUT ROWID;
+PRAGMA user_version = 1;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One line of the history. `status`: running (or killed), finished, cancelled."""
+
+    run_id: str
+    created_at: str
+    method: str
+    model: str
+    cases: int
+    status: str
+
+
+class Store:
+    """An open store. `path` None keeps everything in memory (`--no-store`)."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        with _explained(path):
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                # Made here with its mode, so that it is never readable by others, not even for a moment.
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+                path.chmod(0o600)
+            self._connection = sqlite3.connect(
+                ":memory:" if path is None else str(path), timeout=30, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            self._connection.execute("PRAGMA secure_delete = ON")
+            self._connection.executescript(_SCHEMA)
+
+    def append(self, run_id: str, events: Sequence[Event], texts: Sequence[str] = ()) -> None:
+        """Add events, and the texts that they refer to, in one transaction."""
+        with self._transaction() as cursor:
+            row = cursor.execute("SELECT max(sequence) FROM events WHERE run_id = ?", (run_id,)).fetchone()
+            sequence = (row[0] or 0) + 1
+            for event in events:
+                if isinstance(event, RunStarted):
+                    cursor.execute(
+                        "INSERT INTO runs VALUES (?, ?, ?, ?, ?, 'running')",
+                        (run_id, event.at, event.method, event.model, len(event.cases)),
+                    )
+                elif isinstance(event, RunFinished):
+                    cursor.execute("UPDATE runs SET status = ? WHERE run_id = ?", (event.status, run_id))
+            cursor.executemany(
+                "INSERT OR IGNORE INTO texts VALUES (?, ?, ?)",
+                [(run_id, sha256(text), zlib.compress(text.encode(errors="surrogatepass"))) for text in texts],
+            )
+            cursor.executemany(
+                "INSERT INTO events VALUES (?, ?, ?, ?)",
+                [
+                    (run_id, sequence + offset, event.case_id, zlib.compress(json.dumps(to_json(event)).encode()))
+                    for offset, event in enumerate(events)
+                ],
+            )
+
+    def events(self, run_id: str, case_id: str | None = None) -> tuple[Event, ...]:
+        """The events of a run, or of one case of it, in the order in which they happened."""
+        query, values = "SELECT body FROM events WHERE run_id = ?", [run_id]
+        if case_id is not None:
+            query, values = query + " AND case_id = ?", [run_id, case_id]
+        with self._reading() as cursor:
+            rows = cursor.execute(query + " ORDER BY sequence", values).fetchall()
+        return tuple(from_json(json.loads(zlib.decompress(row[0]))) for row in rows)
+
+    def text(self, run_id: str, address: str) -> str:
+        """A text by its sha256; the empty address is the empty text. Raises `StoreError` where it is not there."""
+        return self.texts(run_id, [address])[address]
+
+    def texts(self, run_id: str, addresses: Sequence[str]) -> Mapping[str, str]:
+        """Several texts by their addresses."""
+        found = {"": ""}
+        with self._reading() as cursor:
+            for address in addresses:
+                if address in found:
+                    continue
+                row = cursor.execute(
+                    "SELECT body FROM texts WHERE run_id = ? AND address = ?", (run_id, address)
+                ).fetchone()
+                if row is None:
+                    raise StoreError(f"run {run_id}: the text {address[:12]} is not in the store")
+                found[address] = zlib.decompress(row[0]).decode(errors="surrogatepass")
+        return found
+
+    def all_texts(self, run_id: str) -> Iterator[tuple[str, str]]:
+        """All texts of a run with their addresses."""
+        with self._reading() as cursor:
+            rows = cursor.execute("SELECT address, body FROM texts WHERE run_id = ?", (run_id,)).fetchall()
+        return ((address, zlib.decompress(body).decode(errors="surrogatepass")) for address, body in rows)
+
+    def runs(self) -> tuple[RunRow, ...]:
+        """All runs, the newest first."""
+        with self._reading() as cursor:
+            rows = cursor.execute("SELECT * FROM runs ORDER BY created_at DESC, run_id DESC").fetchall()
+        return tuple(RunRow(*row) for row in rows)
+
+    def find(self, name: str) -> RunRow:
+        """The run of that id or unique beginning of an id; `last` is the newest. Raises `UsageError` otherwise."""
+        rows = self.runs()
+        if name == "last" and rows:
+            return rows[0]
+        matches = [row for row in rows if row.run_id == name] or [row for row in rows if row.run_id.startswith(name)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise UsageError(f"run `{name}`: {len(matches)} runs begin with that", "Give more of the id.")
+        known = nearest(name, [row.run_id for row in rows][:20]) if rows else "the store is empty"
+        raise UsageError(f"no run `{name}`: {known}", "See `ddx-local runs list`.")
+
+    def remove(self, run_id: str) -> None:
+        """Delete a run with its events and texts; the freed pages are overwritten (secure_delete)."""
+        with self._transaction() as cursor:
+            cursor.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+        if self.path is not None:
+            with self._reading() as cursor:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+        with self._reading() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            try:
+                yield cursor
+            except BaseException:
+                if self._connection.in_transaction:  # a full disk has already rolled back
+                    cursor.execute("ROLLBACK")
+                raise
+            cursor.execute("COMMIT")
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Cursor]:
+        with self._lock, _explained(self.path), closing(self._connection.cursor()) as cursor:
+            yield cursor
+
+
+@contextmanager
+def _explained(path: Path | None) -> Iterator[None]:
+    """Turn what SQLite and the file system say into one sentence that names the file and the reason."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise StoreError(f"the run store {path or '(memory)'} cannot be used: {reason}") from error
