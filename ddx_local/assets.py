@@ -19,7 +19,8 @@ from typing import Any
 
 from ddx_local.data import data_dir
 from ddx_local.flow import Ask, Weigh
-from ddx_local.grammar import Expanded, GrammarError, expand, slots_of
+from ddx_local.grammar import Expanded, expand
+from ddx_local.grammar_template import GrammarError, slots_of
 from ddx_local.request import Message
 
 _SLOT = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
@@ -115,7 +116,10 @@ class Assets:
             raise GrammarError(
                 f"step `{name}`: _shared.md needs a line `---`, {prompt.name} front matter in `+++` lines"
             )
-        front = tomllib.loads(parts[1])
+        try:
+            front = tomllib.loads(parts[1])
+        except tomllib.TOMLDecodeError as error:
+            raise GrammarError(f"step `{name}`: front matter of {prompt.name} is not TOML ({error})") from None
         if unknown := set(front) - set(_KEYS):
             raise GrammarError(f"step `{name}`: unknown front matter {sorted(unknown)}")
         lark = self.grammars / f"{name}.lark"
@@ -138,7 +142,10 @@ class Assets:
 
 def _check_pair(template: Template) -> None:
     """Prompt and grammar read exactly the slots that the front matter declares; an answer has one bound."""
-    read = set(_SLOT.findall(template.system)) | set(_SLOT.findall(template.user))
+    prompt = f"{template.system}\n{template.user}"
+    if "{{" in _SLOT.sub("", prompt):
+        raise GrammarError(f"step `{template.name}`: the prompt holds braces that are no slot")
+    read = set(_SLOT.findall(prompt))
     if template.grammar:
         read |= slots_of(template.grammar)
     declared = set(template.slots)
@@ -154,7 +161,9 @@ def _check_slots(template: Template, slots: Mapping[str, str | tuple[str, ...]])
     if set(slots) != set(template.slots):
         raise GrammarError(f"step `{template.name}`: given slots {sorted(slots)}, needs {sorted(template.slots)}")
     for name, kind in template.slots.items():
-        if isinstance(slots[name], tuple) != (kind == "list"):
+        value = slots[name]
+        fits = isinstance(value, tuple) if kind == "list" else isinstance(value, str)
+        if not fits or (kind == "number" and not str(value).isdecimal()):
             raise GrammarError(f"step `{template.name}`: slot `{name}` must be a {kind}")
 
 

@@ -22,12 +22,13 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import llguidance
 
 from ddx_local.clinical.quotes import chunks, longest_quote_bytes
+from ddx_local.grammar_template import GrammarError, parse, read_repeat, read_slot, unescaped
 
 LEAST_QUOTE = 12
 """Characters of the shortest quote: shorter ones ("he ", "of ") say nothing."""
@@ -36,10 +37,6 @@ MOST_ITEMS = 64
 """llguidance keeps the used items of a permutation in one 64-bit word."""
 
 Slots = Mapping[str, str | tuple[str, ...]]
-
-
-class GrammarError(ValueError):
-    """A template that is wrong in itself, or slots that do not fit it: a fault of the program, not of a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +53,6 @@ class _Part:
 
     expression: str
     longest: int
-
-
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<slot>\{\{[^}]*\}\})|(?P<repeat>\{\s*\d+\s*(?:,\s*\d+\s*)?\})|(?P<literal>"(?:[^"\\]|\\.)*")"""
-    r"""|(?P<name>[a-z_]+)|(?P<mark>[()|?]))"""
-)
-_RULE = re.compile(r"^([a-z_]+)\s*:", re.MULTILINE)
 
 
 def expand(template: str, slots: Slots) -> Expanded:
@@ -101,48 +91,6 @@ def accepts(lark: str, text: str) -> bool:
 def byte_tokenizer() -> Any:
     """Bytes as tokens: what checks and walks of grammars need, without a model."""
     return llguidance.LLTokenizer("byte")
-
-
-@lru_cache(maxsize=256)
-def parse(template: str) -> Mapping[str, tuple[str, ...]]:
-    """Rule name -> its tokens. Comment lines begin with `//`."""
-    text = "\n".join(line for line in template.splitlines() if not line.lstrip().startswith("//"))
-    heads = list(_RULE.finditer(text))
-    if text[: heads[0].start() if heads else len(text)].strip():
-        raise GrammarError("the template begins with something that is no rule")
-    rules: dict[str, tuple[str, ...]] = {}
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
-        body = text[head.end() : following.start() if following else len(text)]
-        if head.group(1) in rules:
-            raise GrammarError(f"rule `{head.group(1)}` is given twice")
-        rules[head.group(1)] = tuple(_tokens(body))
-    return rules
-
-
-def slots_of(template: str) -> frozenset[str]:
-    """Names of the slots that a template reads."""
-    names: set[str] = set()
-    for tokens in parse(template).values():
-        for token in tokens:
-            if not token.startswith("{{"):
-                continue
-            kind, arguments = _slot(token)
-            for role, argument in zip(_ARGUMENTS[kind], arguments, strict=True):
-                if role == "slot" or (role == "number" and not argument.isdigit()):
-                    names.add(argument)
-    return frozenset(names)
-
-
-def _tokens(body: str) -> list[str]:
-    tokens, position = [], 0
-    body = body.strip()
-    while position < len(body):
-        match = _TOKEN.match(body, position)
-        if match is None:
-            raise GrammarError(f"cannot read the template at: {body[position : position + 30]!r}")
-        tokens.append(match.group().strip())
-        position = match.end()
-    return tokens
 
 
 class _Expander:
@@ -207,7 +155,7 @@ class _Expander:
         if token.startswith("{{"):
             part = self._slot(token, item, within)
         elif token.startswith('"'):
-            part = _Part(token, len(_unescaped(token).encode()))
+            part = _Part(token, len(unescaped(token).encode()))
         elif token == "(":
             part = self._alternation(tokens, item, within)
             if not tokens or tokens.pop(0) != ")":
@@ -219,12 +167,12 @@ class _Expander:
             tokens.pop(0)
             return _Part(f"({part.expression})?", part.longest) if part else _Part('""', 0)
         if tokens and re.fullmatch(r"\{[\s\d,]+\}", tokens[0]):
-            least, most = _repeat(tokens.pop(0))
+            least, most = read_repeat(tokens.pop(0))
             return part and _repeated(part, least, most)
         return part
 
     def _slot(self, token: str, item: str | None, within: tuple[str, ...]) -> _Part | None:
-        kind, arguments = _slot(token)
+        kind, arguments = read_slot(token)
         if kind == "item":
             if item is None:
                 raise GrammarError("{{item}} stands outside {{each}}")
@@ -361,20 +309,6 @@ class _Expander:
         return max((len(letter.encode(errors="replace")) for letter in letters), default=1)
 
 
-_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    "text": ("number",),
-    "name": ("number",),
-    "int": ("number", "number"),
-    "choice": ("slot",),
-    "quote": ("slot", "number"),
-    "quotes": ("slot", "number", "number", "number"),
-    "permutation": ("slot",),
-    "subset": ("slot", "number", "number"),
-    "each": ("slot", "rule"),
-    "list": ("rule", "number", "number"),
-    "item": (),
-}
-
 _BEYOND_ASCII = {
     1: "",
     2: r"\u{A1}-\u{7FF}",
@@ -383,34 +317,10 @@ _BEYOND_ASCII = {
 }
 
 
-def _slot(token: str) -> tuple[str, list[str]]:
-    """Kind and arguments of a slot."""
-    kind, *arguments = token[2:-2].split() or [""]
-    if kind not in _ARGUMENTS:
-        raise GrammarError(f"no slot kind `{kind}`; known: {', '.join(sorted(_ARGUMENTS))}")
-    if len(arguments) != len(_ARGUMENTS[kind]):
-        raise GrammarError(f"`{token}`: `{kind}` takes {len(_ARGUMENTS[kind])} arguments, not {len(arguments)}")
-    return kind, arguments
-
-
-def _unescaped(token: str) -> str:
-    try:
-        return str(json.loads(token))
-    except ValueError:
-        raise GrammarError(f"{token}: escapes of a literal are JSON's") from None
-
-
 def _literal(text: str) -> _Part:
     """The JSON form of a text as a Lark string."""
     encoded = json.dumps(text, ensure_ascii=False)
     return _Part(json.dumps(encoded, ensure_ascii=False), len(encoded.encode(errors="replace")))
-
-
-def _repeat(token: str) -> tuple[int, int]:
-    numbers = [int(number) for number in re.findall(r"\d+", token)]
-    if numbers[0] > numbers[-1]:
-        raise GrammarError(f"`{token}`: the bounds cross")
-    return numbers[0], numbers[-1]
 
 
 def _repeated(part: _Part, least: int, most: int) -> _Part:

@@ -59,7 +59,7 @@ async def open_all(settings: Settings, *, embedding: bool, say: Say) -> Opened:
         checked(settings.embedding_model, "embedding")
         consultants[Similarity] = Similarities(models.snapshot(settings.embedding_model))
     elif embedding:
-        from ddx_local.engines.scripted import spelling_similarity
+        from ddx_local.clinical.similarity import spelling_similarity
         from ddx_local.flow import Similarity
 
         consultants[Similarity] = spelling_similarity

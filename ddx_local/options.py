@@ -59,6 +59,8 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 def _value(kind: Any, value: Any, flag: str) -> Any:
     if get_origin(kind) is tuple:
+        if not isinstance(value, str | list | tuple):
+            raise UsageError(f"{flag}: must be a list, or names with commas between them")
         items = value.split(",") if isinstance(value, str) else list(value)
         return tuple(
             _value(get_args(kind)[0], item.strip() if isinstance(item, str) else item, flag) for item in items if item
@@ -71,6 +73,9 @@ def _value(kind: Any, value: Any, flag: str) -> Any:
         raise UsageError(f"{flag}: must be true or false")
     if kind in (int, float):
         try:
+            # A settings file has typed values: int(2.7) is 2 and int(True) is 1, which nobody meant.
+            if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+                raise TypeError
             return kind(value)
         except (TypeError, ValueError):
             raise UsageError(f"{flag}: must be a {'whole number' if kind is int else 'number'}") from None

@@ -40,6 +40,7 @@ class RoundView:
     name: str
     questions: int
     roles: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    steps: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     answers: tuple[Answer, ...] = ()
     prompt_tokens: int = 0
     prompt_tokens_computed: int = 0
@@ -90,7 +91,8 @@ def step(view: RunView, event: Event) -> RunView:
     if isinstance(event, RunFinished):
         return replace(view, status=event.status)
     case = view.cases.get(event.case_id) or CaseView(event.case_id)
-    return replace(view, cases={**view.cases, event.case_id: _case(case, event)})
+    # A run that was cancelled and then resumed goes on with its cases' events.
+    return replace(view, status="running", cases={**view.cases, event.case_id: _case(case, event)})
 
 
 def _case(case: CaseView, event: Event) -> CaseView:
@@ -108,7 +110,8 @@ def _case(case: CaseView, event: Event) -> CaseView:
         case Commented():
             return replace(case, comments=(*case.comments, event))
         case CaseFinished():
-            return replace(case, status="finished", answer=event.answer, seconds=case.seconds + event.seconds)
+            seconds = case.seconds + event.seconds
+            return replace(case, status="finished", answer=event.answer, failure=None, seconds=seconds)
         case CaseFailed():
             return replace(case, status="failed", failure=event, seconds=case.seconds + event.seconds)
         case _:
@@ -117,11 +120,12 @@ def _case(case: CaseView, event: Event) -> CaseView:
 
 def _batch(batch: RoundView, event: Asked | Answered) -> RoundView:
     if isinstance(event, Asked):
-        return replace(batch, roles={**batch.roles, event.key: event.role or "/".join(event.key)})
+        roles = {**batch.roles, event.key: event.role or "/".join(event.key)}
+        return replace(batch, roles=roles, steps={**batch.steps, event.key: event.step})
     if event.key not in batch.roles:
         return batch  # a consultation in the same round
-    label = batch.roles[event.key]
-    answer = Answer(label, batch.name, event.text, event.generated_tokens, event.seconds)
+    label, step = batch.roles[event.key], batch.steps[event.key]
+    answer = Answer(label, step, event.text, event.generated_tokens, event.seconds)
     return replace(
         batch,
         answers=(*batch.answers, answer),

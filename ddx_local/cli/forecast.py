@@ -3,7 +3,8 @@
 import asyncio
 
 from ddx_local import jobs
-from ddx_local.engines.scripted import Policy, ScriptedEngine, by_policy, spelling_similarity
+from ddx_local.clinical.similarity import spelling_similarity
+from ddx_local.engines.scripted import Policy, ScriptedEngine, by_policy
 from ddx_local.flow import Similarity
 from ddx_local.launch import Opened
 from ddx_local.store import Store

@@ -41,3 +41,10 @@ class Similarities:
         return self._model.encode(
             list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
         )
+
+
+async def spelling_similarity(about: Similarity) -> list[float]:
+    """Similarity of spelling in [0, 1], in place of the embedding model where there is no model at all."""
+    from rapidfuzz.fuzz import ratio
+
+    return [round(ratio(a, b) / 100, 6) for a, b in about.pairs]

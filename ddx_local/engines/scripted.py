@@ -14,14 +14,13 @@ import numpy as np
 
 from ddx_local.engines.protocol import OnCompletion
 from ddx_local.errors import ContextLengthExceeded
-from ddx_local.flow import Similarity
 from ddx_local.grammar import byte_tokenizer
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Size
 
 Reply = Callable[[Request], str]
 Policy = Literal["walk", "shortest", "longest"]
 
-_ENDS = b'"]})'
+_END_OF_STRING, _END_OF_LIST = b'"', b"]}"
 
 
 class ScriptedEngine:
@@ -130,7 +129,7 @@ def walk(lark: str, chance: random.Random, policy: Policy = "walk") -> str:
             raise ValueError("the grammar ends in a dead end")
         if accepting and policy != "longest":
             break
-        byte = _pick(allowed, chance, policy)
+        byte = _pick(allowed, chance, policy, out)
         out.append(byte)
         matcher.consume_token(byte)
     if not matcher.is_accepting():
@@ -144,18 +143,19 @@ def _allowed(matcher: llguidance.LLMatcher) -> Iterator[int]:
     return (int(byte) for byte in np.flatnonzero(bits))
 
 
-def _pick(allowed: Sequence[int], chance: random.Random, policy: Policy) -> int:
-    ends = [byte for byte in allowed if byte in _ENDS]
-    others = [byte for byte in allowed if byte not in _ENDS]
+def _in_string(out: bytearray) -> bool:
+    """Whether the JSON so far ends inside a string: there a bracket ends nothing, and outside a quotation mark begins one."""
+    return out.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"') % 2 == 1
+
+
+def _pick(allowed: Sequence[int], chance: random.Random, policy: Policy, out: bytearray) -> int:
+    if policy == "walk":
+        return chance.choice(allowed)
+    ending = _END_OF_STRING if _in_string(out) else _END_OF_LIST
+    ends = [byte for byte in allowed if byte in ending]
+    others = [byte for byte in allowed if byte not in ending]
     if policy == "shortest" and ends:
         return ends[0]
     if policy == "longest" and others:
         return chance.choice(others)
-    return chance.choice(list(allowed))
-
-
-async def spelling_similarity(about: Similarity) -> list[float]:
-    """Similarity of spelling in [0, 1], in place of the embedding model where there is no model at all."""
-    from rapidfuzz.fuzz import ratio
-
-    return [round(ratio(a, b) / 100, 6) for a, b in about.pairs]
+    return chance.choice(allowed)

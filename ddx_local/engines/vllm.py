@@ -5,6 +5,7 @@ requests from a queue between steps, so that the requests of all cases in flight
 """
 
 import asyncio
+import hashlib
 import itertools
 import os
 import queue
@@ -127,9 +128,8 @@ class VllmEngine:
 
     @property
     def fingerprint(self) -> Mapping[str, str]:
-        from ddx_local.events import sha256
-
         settings = self.settings
+        template = str(self._chat.tokenizer.chat_template).encode()
         return {
             "model": settings.card.name,
             "weights_sha256": settings.weights_sha256,
@@ -138,7 +138,7 @@ class VllmEngine:
             "device": settings.device,
             "dtype": settings.resolved_dtype,
             "quantization": settings.quantization or "none",
-            "chat_template_sha256": sha256(str(self._chat.tokenizer.chat_template)),
+            "chat_template_sha256": hashlib.sha256(template).hexdigest(),
             "kv_block_size": str(settings.block_size or "auto"),
             "context": str(settings.context),
             "thinking": str(settings.thinking).lower(),

@@ -8,7 +8,7 @@ The papers say / we do:
   samples that must name a diagnosis, and when none reaches it the most frequent one is kept, which is noted
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddx_local.case import Case, Differential, Entry, Evidence, Quote
@@ -71,7 +71,7 @@ def zero_shot(case: Case, options: ZeroShotOptions) -> Flow[Differential]:
     slots = {"case": case.text, "k": str(options.k)}
     proposals = yield from ask(DIFFERENTIAL, role=ROLE, temperature=options.temperature, **slots)
     entries = tuple(
-        _entry(case, rank, 1 / rank, [proposal], {ROLE: rank}) for rank, proposal in enumerate(proposals, start=1)
+        _entry(case, rank, 1 / rank, [(ROLE, rank, proposal)]) for rank, proposal in enumerate(proposals, start=1)
     )
     return Differential(score_kind="reciprocal_place", entries=entries, panel=(ROLE,))
 
@@ -95,25 +95,30 @@ def best_of_n(case: Case, options: BestOfNOptions) -> Flow[Differential]:
         )
         kept = ranked[:1]
     entries = tuple(
-        _entry(case, rank, share[id(group)], [item for _, _, item in group], {r: p for r, p, _ in reversed(group)})
-        for rank, group in enumerate(kept[: options.k], start=1)
+        _entry(case, rank, share[id(group)], group) for rank, group in enumerate(kept[: options.k], start=1)
     )
     return Differential(score_kind="share_of_samples", entries=entries, panel=tuple(samples))
 
 
-def _entry(case: Case, rank: int, score: float, proposals: Sequence[Proposal], votes: Mapping[str, int]) -> Entry:
-    quotes = dict.fromkeys(quote for proposal in proposals for quote in proposal.evidence)
-    evidence = []
-    for quote in quotes:
-        span = locate(case.text, quote)
-        evidence.append(Evidence(Quote(quote, span.start, span.end), supports=True, by=tuple(votes)))
+def _entry(case: Case, rank: int, score: float, named: Sequence[tuple[str, int, Proposal]]) -> Entry:
+    """One diagnosis from all (role, place, proposal) that name it; a role that names it twice counts by its best place."""
+    votes: dict[str, int] = {}
+    quotes: dict[str, dict[str, None]] = {}
+    for role, place, proposal in named:
+        votes.setdefault(role, place)
+        for quote in proposal.evidence:
+            quotes.setdefault(quote, {})[role] = None
+    spans = {quote: locate(case.text, quote) for quote in quotes}
     return Entry(
         rank=rank,
-        diagnosis=proposals[0].diagnosis,
+        diagnosis=named[0][2].diagnosis,
         score=score,
         votes=votes,
-        evidence=tuple(evidence),
+        evidence=tuple(
+            Evidence(Quote(quote, span.start, span.end), supports=True, by=tuple(quotes[quote]))
+            for quote, span in spans.items()
+        ),
         proposed_by=tuple(votes),
         entered_in="differential",
-        reasoning=proposals[0].reason,
+        reasoning=named[0][2].reason,
     )

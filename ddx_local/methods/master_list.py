@@ -1,10 +1,11 @@
 """The master list: the union of the panel's proposals, each diagnosis once, whoever proposed it under whichever name.
 
 Deterministic first (`labels.same`), then meaning (similarity of the names), then one question for the pairs in between.
-Names that differ in a word that tells diseases apart (acute, type 1, viral ...) are never merged by meaning.
+Names that differ in a word that tells diseases apart (acute, type 1, viral ...) are never merged by meaning, not even by
+way of a third name that is similar to both.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -52,7 +53,7 @@ def build(
 
     Args:
         case: The case text.
-        old: Entries that are there already; they keep their order and names.
+        old: Entries that are there already; they keep their names, and none of them is merged with another.
         proposed: New proposals.
         entered_in: The round that the new entries are marked with.
         options: `same_at`, `ask_at`, `most`, and `without` (merge: by name only).
@@ -63,7 +64,7 @@ def build(
     entries = [*old, *(Entry((item,), entered_in) for item in proposed)]
     if len(entries) == len(old):
         return tuple(old)
-    entries = _joined(entries, labels.merge([entry.diagnosis for entry in entries]))
+    entries = _joined(entries, _groups(entries, len(old), _equal([entry.diagnosis for entry in entries])))
     if "merge" not in options.without:
         entries = yield from _merge_by_meaning(case, entries, len(old), options)
     ranked = sorted(entries, key=lambda entry: (-len(entry.roles), entry.best_place))
@@ -74,11 +75,9 @@ def build(
 
 
 def _merge_by_meaning(case: str, entries: list[Entry], old: int, options: Options) -> Flow[list[Entry]]:
-    """Join what means the same; two entries that were both on the list before are not compared again."""
+    """Join what means the same, the most similar first; what was on the list before (the first `old`) stays apart."""
     names = [entry.diagnosis for entry in entries]
-    pairs = [
-        (a, b) for a, b in combinations(range(len(names)), 2) if b >= old and not labels.conflicting(names[a], names[b])
-    ]
+    pairs = [(a, b) for a, b in combinations(range(len(names)), 2) if b >= old and not _apart(entries[a], entries[b])]
     scores = yield from similarities([(names[a], names[b]) for a, b in pairs])
     near = sorted(zip(scores, pairs, strict=True), reverse=True)
     same = [pair for score, pair in near if score >= options.same_at]
@@ -90,11 +89,10 @@ def _merge_by_meaning(case: str, entries: list[Entry], old: int, options: Option
         lines = tuple(f"{names[a]} | {names[b]}" for a, b in asked)
         verdicts = yield from ask(MERGE, case=case, pairs=lines)
         same += [pair for pair, verdict in zip(asked, verdicts, strict=True) if verdict]
-    if not same:
-        return entries
-    joined = "; ".join(f"{names[a]} = {names[b]}" for a, b in same)
-    yield from note("merged", f"taken for one diagnosis by meaning: {joined}")
-    return _joined(entries, _groups(len(entries), same))
+    groups = _groups(entries, old, same)
+    if joined := "; ".join(" = ".join(names[index] for index in group) for group in groups if len(group) > 1):
+        yield from note("merged", f"taken for one diagnosis by meaning: {joined}")
+    return _joined(entries, groups)
 
 
 def _joined(entries: Sequence[Entry], groups: Iterable[Sequence[int]]) -> list[Entry]:
@@ -105,14 +103,31 @@ def _joined(entries: Sequence[Entry], groups: Iterable[Sequence[int]]) -> list[E
     ]
 
 
-def _groups(count: int, same: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Connected components, in order of their first member."""
-    leader = list(range(count))
-    find: Callable[[int], int] = lambda index: index if leader[index] == index else find(leader[index])  # noqa: E731
+def _equal(names: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of names of the same diagnosis, names that are written alike first."""
+    pairs = [
+        pair
+        for group in labels.merge(names)
+        for pair in combinations(group, 2)
+        if labels.same(names[pair[0]], names[pair[1]])
+    ]
+    return sorted(pairs, key=lambda pair: names[pair[0]] != names[pair[1]])
+
+
+def _groups(entries: Sequence[Entry], old: int, same: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Groups joined along the pairs in the order given, in order of first member; no group holds what must stay apart."""
+    groups = [[index] for index in range(len(entries))]
     for a, b in same:
-        first, second = sorted((find(a), find(b)))
-        leader[second] = first
-    groups: dict[int, list[int]] = {}
-    for index in range(count):
-        groups.setdefault(find(index), []).append(index)
-    return list(groups.values())
+        one, two = (next(group for group in groups if index in group) for index in (a, b))
+        both_old = min(one) < old and min(two) < old
+        if one is two or both_old or any(_apart(entries[i], entries[j]) for i in one for j in two):
+            continue
+        groups.remove(two)
+        one.extend(two)
+    return sorted(sorted(group) for group in groups)
+
+
+def _apart(one: Entry, two: Entry) -> bool:
+    """Whether any of the two entries' wordings are known to be different diagnoses."""
+    wordings = [{item.proposal.diagnosis for item in entry.proposed} for entry in (one, two)]
+    return any(labels.conflicting(a, b) for a in wordings[0] for b in wordings[1])

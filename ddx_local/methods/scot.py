@@ -38,8 +38,8 @@ from ddx_local.methods.scot_steps import (
 A = TypeVar("A")
 
 STYLES = {
-    "innovative": "You think of what others overlook: rarer diseases and unusual presentations too.",
-    "conservative": "You weigh how common a disease is and stay close to the findings.",
+    "innovative": "You look for explanations that others overlook.",
+    "conservative": "You stay close to the findings and prefer the explanation that fits them all.",
 }
 
 
@@ -72,8 +72,9 @@ def scot(case: Case, options: Options) -> Flow[Differential]:
         debate.votes = yield from _round(debate, VOTE, record, lambda _: {"entries": names})
         record.append(scot_record.ballots({role: vote.ballot for role, vote in debate.votes.items()}))
     counted = debate.count(entries)
+    order = "first places, supports, then the earlier proposal" if debate.votes else "the best place"
     for tie in counted.ties:
-        yield from note("tie", f"equal score, ordered by first places, supports, then proposal: {', '.join(tie)}")
+        yield from note("tie", f"equal score, ordered by {order}: {', '.join(tie)}")
     final = counted.ranking[: options.k]
     if "cant_miss" not in options.without:
         debate.safety = yield from _round(debate, CANT_MISS, record, lambda _: {"final": final})
@@ -97,10 +98,9 @@ def _refine(debate: Debate, entries: tuple[Entry, ...], record: list[Section]) -
         for place, item in enumerate(answer.missing, start=options.k + 1)
     ]
     entries = yield from master_list.build(debate.case.text, entries, additions, "refinement", options)
-    added = [entry for entry in entries if entry.entered_in == "refinement"]
     record.append(scot_record.positions("POSITIONS", debate.positions))
-    if added:
-        record.append(scot_record.lists(added))
+    if added := scot_record.additions(entries, additions):
+        record.append(added)
 
     names = tuple(entry.diagnosis for entry in entries)
     challenged = {role: own_challenged(role, entries, debate.positions) for role in debate.seats}

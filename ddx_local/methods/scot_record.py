@@ -7,7 +7,7 @@ lower degree of detail is taken only where the full one does not fit the context
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from ddx_local.methods.master_list import Entry
+from ddx_local.methods.master_list import Entry, Proposed
 from ddx_local.methods.scot_steps import Exchange, Finding, Positions, Relevance, Stance
 
 Detail = Literal["full", "brief", "bare"]
@@ -40,7 +40,13 @@ def triage(answers: Mapping[str, Sequence[Finding]]) -> Section:
     return {"full": _titled("TRIAGE", full), "brief": _titled("TRIAGE", list(brief)), "bare": ""}
 
 
-def lists(entries: Sequence[Entry]) -> Section:
+def additions(entries: Sequence[Entry], proposed: Sequence[Proposed]) -> Section:
+    """What 5a added, also where it joined an entry that was there; empty where nothing was added."""
+    new = [tuple(item for item in entry.proposed if item in proposed) for entry in entries]
+    return lists([Entry(items, "refinement") for items in new if items], "ADDITIONS") if any(new) else {}
+
+
+def lists(entries: Sequence[Entry], title: str = "PROPOSALS") -> Section:
     """The independent lists, by entry of the master list."""
     full = []
     for entry in entries:
@@ -48,7 +54,7 @@ def lists(entries: Sequence[Entry]) -> Section:
             proof = " ".join(f'"{quote}"' for quote in item.proposal.evidence)
             full.append(f"- {item.role}, place {item.place}: {item.proposal.diagnosis}. {proof} {item.proposal.reason}")
     brief = [f"- {entry.diagnosis}: proposed by {', '.join(entry.roles)}" for entry in entries]
-    return {"full": _titled("PROPOSALS", full), "brief": _titled("PROPOSALS", brief), "bare": ""}
+    return {"full": _titled(title, full), "brief": _titled(title, brief), "bare": ""}
 
 
 def positions(title: str, answers: Mapping[str, Positions]) -> Section:

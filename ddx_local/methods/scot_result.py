@@ -36,8 +36,11 @@ class Debate:
         return options.temperature_innovative if style == "innovative" else options.temperature_conservative
 
     def count(self, entries: Sequence[Entry]) -> Count:
-        """The vote; without a voting round the number of proposers counts, then the best place."""
-        ordered = [entry.diagnosis for entry in entries]
+        """The vote; without a voting round the number of proposers counts, then the best place.
+
+        An addition's place comes after all places of the lists, so that the best place orders by the earlier proposal.
+        """
+        ordered = [entry.diagnosis for entry in sorted(entries, key=lambda entry: entry.best_place)]
         if not self.votes:
             return voting.majority([entry.diagnosis for entry in entries for _ in entry.roles], ordered)
         weights = {

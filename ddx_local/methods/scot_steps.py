@@ -51,6 +51,8 @@ class Options:
             raise ValueError("ask_at and same_at must be in (0, 1], ask_at not above same_at")
         if unknown := [name for name in self.without if name not in ROUNDS]:
             raise ValueError(f"without: no round {unknown[0]!r}; known: {', '.join(ROUNDS)}")
+        if self.relevance_weighting and "relevance" in self.without:
+            raise ValueError("relevance_weighting needs the relevance round, which `without` leaves out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def read_proposals(items: Any) -> tuple[Proposal, ...]:
     found: dict[str, Proposal] = {}
     for item in items:
         name = item["diagnosis"].strip()
-        evidence = tuple(dict.fromkeys(quote.strip() for quote in item["evidence"]))
+        evidence = tuple(dict.fromkeys(quote.strip() for quote in item["evidence"] if quote.strip()))
         found.setdefault(name.casefold(), Proposal(name, evidence, item["reason"].strip()))
     return tuple(found.values())
 
