@@ -11,6 +11,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -198,6 +199,10 @@ class VllmEngine:
         scores = iter(await all_or_first_error(work))
         return [tuple(next(scores) for _ in request.labels) for request in requests]
 
+    async def forget(self) -> None:
+        """Empty the prefix cache, for measurements that begin cold. Only while no request is in flight."""
+        await asyncio.wrap_future(self._owner.forget())
+
     async def aclose(self) -> None:
         self._owner.close()
         await asyncio.to_thread(self._owner.join, 30)
@@ -279,8 +284,6 @@ class _Owner(threading.Thread):
 
     def __init__(self, settings: VllmSettings) -> None:
         super().__init__(name="vllm-owner", daemon=True)
-        from concurrent.futures import Future
-
         self.ready: Future[None] = Future()
         self._settings = settings
         self._inbox: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
@@ -297,6 +300,11 @@ class _Owner(threading.Thread):
 
     def abort(self, name: str) -> None:
         self._inbox.put(("abort", name))
+
+    def forget(self) -> Future[None]:
+        done: Future[None] = Future()
+        self._inbox.put(("forget", done))
+        return done
 
     def close(self) -> None:
         self._inbox.put(("close",))
@@ -332,6 +340,10 @@ class _Owner(threading.Thread):
                 return True
             if command[0] == "close":
                 return False
+            if command[0] == "forget":
+                engine.reset_prefix_cache()
+                command[1].set_result(None)
+                continue
             if command[0] == "abort":
                 if self._waiting.pop(command[1], None):
                     engine.abort_request([command[1]])

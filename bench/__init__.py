@@ -1,0 +1,1 @@
+"""Benchmarks and the project's own cases. Not part of the installed package."""

@@ -1,0 +1,90 @@
+"""Label probabilities: ours against vLLM's default prompt_logprobs, and against transformers."""
+
+import time
+from typing import Any
+
+from bench.speed.shared import forget, opened, run, vignettes
+from ddx_local import models
+from ddx_local.case import Case
+from ddx_local.request import LoglikelihoodRequest, Message
+
+PREFIX = "The diagnosis is"
+LABELS = (
+    " aortic stenosis",
+    " stable angina pectoris",
+    " iron deficiency anemia",
+    " pulmonary embolism",
+    " gout",
+    " septic arthritis",
+    " myocarditis",
+    " aortic dissection",
+    " hypertrophic cardiomyopathy",
+    " gastrointestinal bleeding",
+    " heart failure",
+    " pneumonia",
+)
+
+
+def requests() -> list[LoglikelihoodRequest]:
+    """12 labels for each of 6 variants of a case: 72 labels."""
+    case = vignettes(1)[0]
+    sentences = case.text.split(". ")
+    texts = [case.text] + [". ".join(sentences[:place] + sentences[place + 1 :]) for place in range(2, 7)]
+    return [
+        LoglikelihoodRequest(
+            (Message("system", "You are a physician."), Message("user", Case(str(number), text).text)),
+            PREFIX,
+            LABELS,
+            "speed",
+        )
+        for number, text in enumerate(texts)
+    ]
+
+
+def ratio() -> dict[str, float]:
+    """Seconds of vLLM's default prompt_logprobs / ours, 72 labels, from a cold cache."""
+    forget()
+    began = time.perf_counter()
+    run(opened().engine.loglikelihood(requests()))
+    ours = time.perf_counter() - began
+    forget()
+    began = time.perf_counter()
+    run(_by_prompt_logprobs())
+    return {"loglikelihood_ratio": (time.perf_counter() - began) / ours}
+
+
+async def _by_prompt_logprobs() -> None:
+    from vllm import SamplingParams
+
+    from ddx_local.engines.tasks import all_or_first_error
+
+    engine: Any = opened().engine
+    work = []
+    for request in requests():
+        prompt = engine._chat.ids(request.messages, answer_prefix=request.answer_prefix)
+        for label in request.labels:
+            ids = [*prompt, *engine._chat.plain_ids(label), engine._chat.end_id]
+            work.append(engine._run(ids, SamplingParams(max_tokens=1, prompt_logprobs=0, detokenize=False)))
+    await all_or_first_error(work)
+
+
+def max_error() -> dict[str, float]:
+    """Largest difference from transformers in float32, over the 72 labels, in nats."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    scores = run(opened().engine.loglikelihood(requests()))
+    engine: Any = opened().engine
+    folder = str(models.snapshot("smollm2-135m"))
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True).eval()
+    worst = 0.0
+    for request, row in zip(requests(), scores, strict=True):
+        prompt = engine._chat.ids(request.messages, answer_prefix=request.answer_prefix)
+        for label, score in zip(request.labels, row, strict=True):
+            forced = [*engine._chat.plain_ids(label), engine._chat.end_id]
+            with torch.inference_mode():
+                logits = model(torch.tensor([[*prompt, *forced]])).logits[0]
+            rows = torch.log_softmax(logits[len(prompt) - 1 : -1].double(), dim=-1)
+            expected = sum(float(rows[place, token]) for place, token in enumerate(forced))
+            worst = max(worst, abs(expected - score.logprob))
+    return {"loglikelihood_max_error_nats": worst}
