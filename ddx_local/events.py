@@ -42,6 +42,8 @@ class RunStarted(Event):
     """Case id -> sha256 of its text."""
     settings: Mapping[str, Json] = field(default_factory=dict)
     """How the engine was opened (device, dtype, context ...), so that a resumed run opens the same."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """Step -> digest of its prompt and grammar files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,7 @@ class RunFinished(Event):
     status: str
     """finished | cancelled"""
     finished: int
+    """Cases, those that were finished before a resume included."""
     failed: int
     seconds: float
     counts: Mapping[str, int] = field(default_factory=dict)

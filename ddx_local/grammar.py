@@ -100,6 +100,7 @@ class _Expander:
         self.rules = rules
         self.slots = slots
         self.definitions: dict[str, str] = {}
+        self.spans: dict[tuple[str, int], _Part | None] = {}
         self.kinds: dict[str, Callable[..., _Part | None]] = {
             "text": self._text,
             "name": self._name,
@@ -234,6 +235,11 @@ class _Expander:
         return self._list(quoted, *self._bounds(fewest, greatest))
 
     def _span(self, name: str, most: int) -> _Part | None:
+        if (name, most) not in self.spans:  # a long case takes its time, and `each` asks for every item
+            self.spans[name, most] = self._new_span(name, most)
+        return self.spans[name, most]
+
+    def _new_span(self, name: str, most: int) -> _Part | None:
         text = self.slots.get(name)
         if not isinstance(text, str):
             raise GrammarError(f"slot `{name}` must hold a text to be quoted")
@@ -267,13 +273,15 @@ class _Expander:
         rule, used = f"pick_{name}_{least}_{most}", f"[0:{len(items)}]"
 
         def options(comma: str, following: str) -> list[str]:
-            room = f"bit_count_lt({used}, {most})"
+            clear = [f"bit_clear({bit})" for bit in range(len(items))]
+            free = clear if most == len(items) else [f"and({bit}, bit_count_lt({used}, {most}))" for bit in clear]
             return [
-                f"{comma}{part.expression} {following}::set_bit({bit}) %if and(bit_clear({bit}), {room})"
+                f"{comma}{part.expression} {following}::set_bit({bit}) %if {free[bit]}"
                 for bit, part in enumerate(literals)
             ]
 
-        end = [f'"" %if bit_count_ge({used}, {least})']
+        # A count of 64 cannot be written (63 is the most), "all of them" can.
+        end = [f'"" %if is_ones({used})' if least == len(items) else f'"" %if bit_count_ge({used}, {least})']
         first = options("", f"{rule}_more") + (['""'] if least == 0 else [])
         self.definitions[rule] = f"{rule}::_ : " + " | ".join(first)
         self.definitions[f"{rule}_more"] = f"{rule}_more::_ : " + " | ".join(end + options('", " ', f"{rule}_more"))
@@ -318,9 +326,9 @@ _BEYOND_ASCII = {
 
 
 def _literal(text: str) -> _Part:
-    """The JSON form of a text as a Lark string."""
+    """The JSON form of a text as a Lark string, which may not hold control characters (DEL is one)."""
     encoded = json.dumps(text, ensure_ascii=False)
-    return _Part(json.dumps(encoded, ensure_ascii=False), len(encoded.encode(errors="replace")))
+    return _Part(json.dumps(encoded), len(encoded.encode(errors="replace")))
 
 
 def _repeated(part: _Part, least: int, most: int) -> _Part:

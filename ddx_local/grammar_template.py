@@ -42,8 +42,9 @@ def parse(template: str) -> Mapping[str, tuple[str, ...]]:
     if text[: heads[0].start() if heads else len(text)].strip():
         raise GrammarError("the template begins with something that is no rule")
     rules: dict[str, tuple[str, ...]] = {}
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
-        body = text[head.end() : following.start() if following else len(text)]
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    for head, end in zip(heads, ends, strict=False):
+        body = text[head.end() : end]
         if head.group(1) in rules:
             raise GrammarError(f"rule `{head.group(1)}` is given twice")
         rules[head.group(1)] = tuple(_tokens(body))

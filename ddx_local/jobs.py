@@ -1,7 +1,9 @@
 """Runs as users know them: start one, resume one, replay one, and the result documents of a recorded one."""
 
+import contextlib
 import json
 import secrets
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +13,7 @@ from ddx_local import __version__, options
 from ddx_local.assets import Assets
 from ddx_local.case import Case
 from ddx_local.errors import ReplayMismatch, StoreError, UsageError, nearest
-from ddx_local.events import CaseFinished, Event, RunStarted, sha256
+from ddx_local.events import CaseFailed, CaseFinished, Event, RunStarted, sha256
 from ddx_local.launch import Opened
 from ddx_local.methods.table import METHODS, Method
 from ddx_local.result import Json, document
@@ -21,7 +23,7 @@ from ddx_local.store import Store
 from ddx_local.view import RunView, fold
 
 Listener = Callable[[Event, Mapping[str, str]], None]
-"""Hears every event as it is recorded, with the texts that came with it by their addresses."""
+"""Hears every event as it is recorded, with the texts that came with it by their addresses. Its faults end nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +61,21 @@ async def start(job: Job, opened: Opened, store: Store, listener: Listener | Non
         package_version=__version__,
         cases={case.id: sha256(case.text) for case in job.cases},
         settings=dict(job.settings),
+        prompts=_prompts(job.method, Assets()),
     )
-    append = _appender(store, run_id, listener)
-    append([header], [case.text for case in job.cases])
-    await _drive_all(header, job.cases, job.options, opened, store, append, at_once)
+    with store.claim(run_id):
+        append = _appender(store, run_id, _isolated(listener))
+        append([header], [case.text for case in job.cases])
+        await _drive_all(header, job.cases, job.options, opened, store, append, at_once)
     return run_id
 
 
 async def resume(run_id: str, opened: Opened, store: Store, listener: Listener | None, at_once: int) -> str:
-    """Finish an interrupted run; no finished call is repeated.
+    """Finish an interrupted run; no finished call is repeated. A run that owes nothing stays as it is.
 
     Raises:
         ReplayMismatch: The engine, the prompts or the options are no longer those of the run; it says which.
+        StoreError: Another process works on the run.
     """
     header, cases = recorded(store, run_id)
     different = [
@@ -82,10 +87,21 @@ async def resume(run_id: str, opened: Opened, store: Store, listener: Listener |
         raise ReplayMismatch(
             f"run {run_id}: the engine differs from the recorded one in {', '.join(sorted(different))}"
         )
-    append = _appender(store, run_id, listener)
-    _tell(listener, store.events(run_id), {})
-    await _drive_all(header, cases, _options(header), opened, store, append, at_once)
+    with store.claim(run_id):
+        if is_whole(store, run_id):
+            return run_id
+        hear = _isolated(listener)
+        for event in store.events(run_id):
+            hear(event, {})
+        append = _appender(store, run_id, hear)
+        await _drive_all(header, cases, _options(header), opened, store, append, at_once)
     return run_id
+
+
+def is_whole(store: Store, run_id: str) -> bool:
+    """Whether a run has ended with every case finished, so that there is nothing to resume."""
+    view = run_view(store, run_id)
+    return view.status == "finished" and all(case.status == "finished" for case in view.cases.values())
 
 
 async def replay(run_id: str, store: Store) -> tuple[Json, ...]:
@@ -99,12 +115,13 @@ async def replay(run_id: str, store: Store) -> tuple[Json, ...]:
     """
     header, cases = recorded(store, run_id)
     scratch = Store(None)
-    append = _appender(scratch, run_id, None)
+    append = _appender(scratch, run_id, _isolated(None))
     append([header], [case.text for case in cases])
     await _drive_all(header, cases, _options(header), None, store, append, 1)
-    before, after = _answers(store, run_id), _answers(scratch, run_id)
+    before, after = _outcomes(store, run_id), _outcomes(scratch, run_id)
+    scratch.close()
     for case in cases:
-        if case.id in before and before[case.id] != after.get(case.id):
+        if before.get(case.id) != after.get(case.id):
             raise ReplayMismatch(f"run {run_id}, case `{case.id}`: the same answers now lead to another result")
     return documents(store, run_id)
 
@@ -150,11 +167,13 @@ async def _drive_all(
     """Drive what is owed of a run; without an engine (a replay) everything is driven again from its record."""
     chosen = method(header.method)
     assets = Assets()
+    _same_prompts(header, _prompts(chosen, assets))
     past: dict[str, list[Event]] = {case.id: [] for case in cases}
     for event in store.events(header.run_id):
         if event.case_id in past:
             past[event.case_id].append(event)
-    owed = [c for c in cases if opened is None or not any(isinstance(event, CaseFinished) for event in past[c.id])]
+    done = {case_id for case_id, events in past.items() if any(isinstance(event, CaseFinished) for event in events)}
+    owed = [case for case in cases if opened is None or case.id not in done]
 
     def context(case: Case) -> Context:
         return Context(
@@ -168,26 +187,71 @@ async def _drive_all(
             recording=opened is not None,
         )
 
-    await run_cases(owed, lambda case: chosen.flow(case, values), context, append, at_once=at_once)
+    await run_cases(
+        owed,
+        lambda case: chosen.flow(case, values),
+        context,
+        append,
+        at_once=at_once,
+        finished_before=len(cases) - len(owed),
+    )
 
 
 def _options(header: RunStarted) -> Any:
     return options.parse(method(header.method).options, header.options, header.method)
 
 
-def _answers(store: Store, run_id: str) -> dict[str, str]:
-    return {event.case_id: event.answer for event in store.events(run_id) if isinstance(event, CaseFinished)}
+def _prompts(chosen: Method, assets: Assets) -> dict[str, str]:
+    """Step -> digest of its files, for all steps of a method."""
+    return {name: assets.template(name).digest for folder in chosen.folders for name in assets.names(folder)}
 
 
-def _appender(store: Store, run_id: str, listener: Listener | None) -> Append:
+def _same_prompts(header: RunStarted, now_here: Mapping[str, str]) -> None:
+    before = header.prompts or now_here
+    changed = [name for name in sorted({*before, *now_here}) if before.get(name) != now_here.get(name)]
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise ReplayMismatch(
+            f"run {header.run_id}: the prompt or grammar files are no longer those of the run: "
+            f"{', '.join(changed[:3])}{more} (`_shared.md` counts for each)"
+        )
+
+
+def _outcomes(store: Store, run_id: str) -> dict[str, str]:
+    """Case id -> the address of its answer, or the kind of its failure, whichever came last."""
+    found: dict[str, str] = {}
+    for event in store.events(run_id):
+        if isinstance(event, CaseFinished):
+            found[event.case_id] = event.answer
+        elif isinstance(event, CaseFailed):
+            found[event.case_id] = event.kind
+    return found
+
+
+def _appender(store: Store, run_id: str, hear: Listener) -> Append:
     def append(events: Sequence[Event], texts: Sequence[str]) -> None:
         store.append(run_id, events, texts)
-        _tell(listener, events, {sha256(text): text for text in texts})
+        by_address = {sha256(text): text for text in texts}
+        for event in events:
+            hear(event, by_address)
 
     return append
 
 
-def _tell(listener: Listener | None, events: Sequence[Event], texts: Mapping[str, str]) -> None:
-    if listener is not None:
-        for event in events:
+def _isolated(listener: Listener | None) -> Listener:
+    """A listener that cannot end a run: its first fault is one line on standard error, later ones are silent."""
+    faults: list[str] = []
+
+    def hear(event: Event, texts: Mapping[str, str]) -> None:
+        if listener is None:
+            return
+        try:
             listener(event, texts)
+        except Exception as error:
+            if not faults:
+                # Standard error may be what broke. The error's own text might quote a case.
+                with contextlib.suppress(OSError, ValueError):
+                    print(f"ddx-local: the view failed ({type(error).__name__}); the run goes on", file=sys.stderr)
+            faults.append(type(error).__name__)
+
+    return hear

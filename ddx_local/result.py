@@ -4,7 +4,9 @@ Its JSON Schema is `result.schema.json` beside this file; `schema` carries its v
 """
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from typing import Any
 
 from ddx_local import DISCLAIMER
@@ -15,6 +17,12 @@ from ddx_local.view import CaseView
 SCHEMA = "ddx-local/result/1"
 
 Json = dict[str, Any]
+
+
+def schema() -> Json:
+    """The JSON Schema (2020-12) of the result document."""
+    found: Json = json.loads(resources.files("ddx_local").joinpath("result.schema.json").read_text("utf-8"))
+    return found
 
 
 def differential_json(answer: Differential, text: str) -> Json:
@@ -83,7 +91,7 @@ def document(header: RunStarted, view: CaseView, answer: Mapping[str, Any] | Non
         "created_at": header.at,
         "package_version": header.package_version,
         "score_kind": body.get("score_kind", ""),
-        "status": view.status if view.status != "running" else "cancelled",
+        "status": view.status if view.status in ("finished", "failed") else "cancelled",
         "error": _error(view.failure),
         "panel": body.get("panel", []),
         "differential": body.get("differential", []),

@@ -16,7 +16,7 @@ from ddx_local.assets import Assets, Filled
 from ddx_local.case import Case
 from ddx_local.engines.protocol import Engine
 from ddx_local.errors import CaseError, EmptyAnswer, GrammarDeadEnd, LengthStop, ParseError, ReplayMismatch
-from ddx_local.events import Answered, Asked, Commented, Event, Noted, RoundStarted, sha256
+from ddx_local.events import Answered, Asked, CaseFailed, Commented, Event, Noted, RoundStarted, sha256
 from ddx_local.flow import Ask, Consult, CountTokens, Key, Note, Question, Round, Weigh
 from ddx_local.grammar import accepts
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Sampling, Size
@@ -45,6 +45,14 @@ class Context:
     recorded_text: Callable[[str], str] = lambda _: ""
     recording: bool = True
     """False for a replay: everything is written once more, into the replay's own store."""
+
+
+class RecordedFailure(Exception):
+    """A replay has come to where the case failed for want of an answer."""
+
+    def __init__(self, failure: CaseFailed) -> None:
+        super().__init__(failure.kind)
+        self.failure = failure
 
 
 def now() -> str:
@@ -84,6 +92,8 @@ def _identity(event: Event) -> tuple[Any, ...]:
             return ("RoundStarted", event.round)
         case Noted() | Commented():
             return (type(event).__name__, event.round, event.detail if isinstance(event, Noted) else event.text)
+        case CaseFailed():
+            return ("CaseFailed", event.kind, event.message)
         case _:
             return (type(event).__name__,)
 
@@ -105,17 +115,15 @@ class Rounds:
         started = RoundStarted(
             round=self.number, name=round_.name, questions=len(round_.questions), batch=round_.is_batch
         )
-        self.recorder.add([started])
-        replies: dict[Key, Any] = {}
+        notes = {key: question for key, question in round_.questions.items() if isinstance(question, Note)}
+        # At once: a note has no key, so that half of a round's notes could not be told from all of them.
+        self.recorder.add([started, *(_noted(self.number, question) for question in notes.values())])
+        replies: dict[Key, Any] = dict.fromkeys(notes)
         model_questions: dict[Key, Ask[Any] | Weigh] = {}
         for key, question in round_.questions.items():
-            if isinstance(question, Note):
-                noted = Noted(round=self.number, kind=question.kind, detail=question.detail, degraded=question.degraded)
-                self.recorder.add([noted])
-                replies[key] = None
-            elif isinstance(question, Consult):
+            if isinstance(question, Consult):
                 replies[key] = await self._consult(key, question)
-            else:
+            elif isinstance(question, Ask | Weigh):
                 model_questions[key] = question
         replies.update(await self._ask(model_questions))
         return {key: replies[key] for key in round_.questions}
@@ -130,10 +138,10 @@ class Rounds:
         texts: dict[Key, str] = {}
         owed: list[Key] = []
         for key in questions:
-            recorded = self._recorded(key, asked[key].digest)
+            recorded = self._recorded(key, asked[key])
             if recorded is None:
                 owed.append(key)
-            else:
+            elif isinstance(questions[key], Ask):
                 text = self.context.recorded_text(recorded.text)
                 _check(text, recorded.finish_reason, filled[key].grammar, questions[key].step.name)
                 texts[key] = text
@@ -156,7 +164,7 @@ class Rounds:
         filled: Mapping[Key, Filled],
         asked: Mapping[Key, Asked],
     ) -> dict[Key, str]:
-        engine = self._engine(keys[0])
+        engine = self._needs_engine(keys[0])
         began = time.perf_counter()
 
         def record(index: int, completion: Completion) -> None:
@@ -199,7 +207,7 @@ class Rounds:
                 )
                 for key in due
             ]
-            scores = await self._engine(due[0]).loglikelihood(requests)
+            scores = await self._needs_engine(due[0]).loglikelihood(requests)
             for key, labels in zip(due, scores, strict=True):
                 value = [[score.label, score.logprob, score.tokens] for score in labels]
                 answered = Answered(
@@ -225,9 +233,13 @@ class Rounds:
         else:
             digest = sha256(repr(question.about))
         if recorded is not None:
-            self._same(recorded.digest, digest, f"round {self.number} `{'/'.join(key)}`")
+            if recorded.digest != digest:
+                raise self._mismatch(
+                    "/".join(key), "what is consulted about (it comes from earlier answers or prompts)"
+                )
             value = recorded.value
         else:
+            self._needs_engine(key)
             value = await self._answer_consultation(key, question)
             self.recorder.add([Answered(round=self.number, key=key, digest=digest, value=value)])
         if isinstance(question.about, CountTokens):
@@ -238,7 +250,7 @@ class Rounds:
         about = question.about
         if isinstance(about, CountTokens):
             filled = [self._fill(ask) for ask in about.questions]
-            sizes = await self._engine(key).measure(
+            sizes = await self._needs_engine(key).measure(
                 [Request(item.messages, Sampling(max_tokens=item.longest)) for item in filled]
             )
             return [[size.prompt, size.answer, size.context] for size in sizes]
@@ -272,28 +284,43 @@ class Rounds:
             digest=sha256(json.dumps([filled.prompt_digest, sampling, labels])),
         )
 
-    def _recorded(self, key: Key, digest: str) -> Answered | None:
+    def _recorded(self, key: Key, asked: Asked) -> Answered | None:
         place = (self.number, key)
-        if (asked := self.asked.get(place)) is not None:
-            self._same(asked.digest, digest, f"round {self.number} `{asked.step}`")
+        if (before := self.asked.get(place)) is not None and before.digest != asked.digest:
+            raise self._mismatch(asked.step, _difference(before, asked))
         recorded = self.answered.get(place)
-        if recorded is None and self.context.engine is None:
-            raise ReplayMismatch(
-                f"round {self.number}: the run holds no answer to `{'/'.join(key)}`; it was interrupted"
-            )
+        if recorded is None:
+            self._needs_engine(key)
         return recorded
 
-    def _same(self, recorded: str, current: str, what: str) -> None:
-        if recorded != current:
-            raise ReplayMismatch(
-                f"case `{self.case.id}`, {what}: the question is no longer the one that was recorded "
-                "(the prompt, the grammar, the sampling, the options or the case changed)"
-            )
+    def _mismatch(self, what: str, changed: str) -> ReplayMismatch:
+        return ReplayMismatch(
+            f"case `{self.case.id}`, round {self.number} `{what}`: the question is no longer the one that was recorded; "
+            f"changed: {changed}"
+        )
 
-    def _engine(self, key: Key) -> Engine:
-        if self.context.engine is None:
-            raise ReplayMismatch(f"round {self.number}: the run holds no answer to `{'/'.join(key)}`")
-        return self.context.engine
+    def _needs_engine(self, key: Key) -> Engine:
+        """The engine, where there is one; a replay ends here as the recorded case did."""
+        if self.context.engine is not None:
+            return self.context.engine
+        if self.context.history and isinstance(self.context.history[-1], CaseFailed):
+            raise RecordedFailure(self.context.history[-1])
+        raise ReplayMismatch(
+            f"case `{self.case.id}`, round {self.number}: the run holds no answer to `{'/'.join(key)}`; it was interrupted",
+            "Finish it first: `ddx-local runs resume RUN`.",
+        )
+
+
+def _noted(number: int, note: Note) -> Noted:
+    return Noted(round=number, kind=note.kind, detail=note.detail, degraded=note.degraded)
+
+
+def _difference(before: Asked, after: Asked) -> str:
+    """What of a question changed, as far as the events tell."""
+    names = sorted({*before.slots, *after.slots})
+    slots = [f"slot `{name}`" for name in names if before.slots.get(name) != after.slots.get(name)]
+    others = [name for name in ("step", "seed", "temperature") if getattr(before, name) != getattr(after, name)]
+    return ", ".join(slots + others) or "the prompt file, the grammar file or the sampling"
 
 
 def _texts(questions: Iterable[Question]) -> list[str]:
@@ -315,10 +342,12 @@ def _check(text: str, finish_reason: str, grammar: str | None, step: str) -> Non
     """An answer that is cut off, empty or stuck is an error of its own kind, never a short answer."""
     if finish_reason == "length":
         raise LengthStop(f"step `{step}`: the answer was cut off at its token limit")
-    if not text.strip() and finish_reason == "stop":
+    if not text.strip():
         raise EmptyAnswer(f"step `{step}`: the answer is empty")
-    if grammar is not None and finish_reason == "stop" and not accepts(grammar, text):
+    if grammar is not None and not accepts(grammar, text):
         raise GrammarDeadEnd(f"step `{step}`: the answer ends in the middle of its grammar")
+    if finish_reason != "stop":
+        raise GrammarDeadEnd(f"step `{step}`: the engine ended the answer before its end ({finish_reason})")
 
 
 def _parse(question: Ask[Any], text: str, *, grammar: bool) -> Any:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ddx_local.case import Case, Differential
 from ddx_local.engines.tasks import all_or_first_error
-from ddx_local.errors import DdxLocalError, EngineError, ReplayMismatch, StoreError
+from ddx_local.errors import CaseError, DdxLocalError, ReplayMismatch, StoreError
 from ddx_local.events import CaseFailed, CaseFinished, CaseStarted, RunFinished, sha256
 from ddx_local.flow import Flow
 from ddx_local.result import differential_json
-from ddx_local.rounds import Append, Context, Recorder, Rounds, now
+from ddx_local.rounds import Append, Context, RecordedFailure, Recorder, Rounds, now
 
 
 async def drive(flow: Flow[Differential], case: Case, context: Context) -> Differential | CaseFailed:
@@ -25,7 +25,8 @@ async def drive(flow: Flow[Differential], case: Case, context: Context) -> Diffe
         The flow's answer, or the failure as a value; both are recorded.
 
     Raises:
-        EngineError, StoreError, ReplayMismatch: What is not this case's own failure. What is recorded stays.
+        DdxLocalError: What is not this case's own failure (`CaseError`): of the engine, the store, the record, the
+            network guard. What is recorded stays.
     """
     recorder = Recorder(case, context)
     started = time.perf_counter()
@@ -33,9 +34,9 @@ async def drive(flow: Flow[Differential], case: Case, context: Context) -> Diffe
         recorder.add([CaseStarted(text=sha256(case.text))], [case.text])
         answer = await _advance(flow, Rounds(case, context, recorder))
         body = json.dumps(differential_json(answer, case.text), ensure_ascii=False)
-    except (EngineError, StoreError, ReplayMismatch):
-        raise
     except Exception as error:
+        if isinstance(error, DdxLocalError) and not isinstance(error, CaseError):
+            raise
         failure = _failure(error, time.perf_counter() - started)
         recorder.add([failure])
         return failure
@@ -56,6 +57,8 @@ async def _advance(flow: Flow[Differential], rounds: Rounds) -> Differential:
 
 
 def _failure(error: Exception, seconds: float) -> CaseFailed:
+    if isinstance(error, RecordedFailure):
+        return error.failure
     if isinstance(error, DdxLocalError):
         return CaseFailed(kind=error.kind, message=error.message, hint=error.hint, seconds=seconds)
     # A fault of the program. The error's own text may quote the case, so only its type and place are kept.
@@ -74,6 +77,7 @@ async def run_cases(
     append: Append,
     *,
     at_once: int,
+    finished_before: int = 0,
 ) -> Mapping[str, Differential | CaseFailed]:
     """Drive many cases; the engine batches whatever is ready.
 
@@ -83,6 +87,7 @@ async def run_cases(
         context_of: Makes a case's context (its history, when the run is resumed).
         append: Makes events durable.
         at_once: How many cases are in flight.
+        finished_before: Cases that an interrupted run had finished; they count in its `RunFinished`.
 
     Returns:
         Case id -> answer or failure, in the order of `cases`.
@@ -97,13 +102,14 @@ async def run_cases(
 
     def finish(status: str) -> None:
         failed = sum(isinstance(result, CaseFailed) for result in results.values())
+        finished = finished_before + len(results) - failed
         seconds = time.perf_counter() - began
-        append(
-            [RunFinished(at=now(), status=status, finished=len(results) - failed, failed=failed, seconds=seconds)], []
-        )
+        append([RunFinished(at=now(), status=status, finished=finished, failed=failed, seconds=seconds)], [])
 
     try:
         await all_or_first_error([one(case) for case in cases])
+    except ReplayMismatch:
+        raise  # refused: the run stays as it was
     except BaseException:
         with contextlib.suppress(StoreError):  # a full disk must not hide why the run ended
             finish("cancelled")

@@ -1,5 +1,9 @@
 """Settings: flag > environment (`DDX_LOCAL_...`) > settings file > default. Frozen; read once, in `load`."""
 
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,18 +21,19 @@ from ddx_local.errors import UsageError, nearest
 
 APP = "ddx-local"
 
+_PREFIX, _CONFIG = "DDX_LOCAL_", "DDX_LOCAL_CONFIG"
+
 
 def settings_path() -> Path:
     """The settings file: `DDX_LOCAL_CONFIG`, else config.toml in the user's configuration folder."""
-    import os
-
-    return Path(os.environ.get("DDX_LOCAL_CONFIG") or platformdirs.user_config_path(APP) / "config.toml")
+    named = os.environ.get(_CONFIG)
+    return Path(named).expanduser() if named else platformdirs.user_config_path(APP) / "config.toml"
 
 
 class Settings(BaseSettings):
     """Every setting; a field `x` is `DDX_LOCAL_X` in the environment and `x` in the file."""
 
-    model_config = SettingsConfigDict(env_prefix="DDX_LOCAL_", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="forbid")
 
     model: str = "smollm2-135m"
     """Model card to run."""
@@ -71,7 +76,8 @@ class Settings(BaseSettings):
 
     @property
     def store_path(self) -> Path:
-        return self.store or platformdirs.user_data_path(APP) / "runs.sqlite"
+        """Where the run store is."""
+        return self.store.expanduser() if self.store else platformdirs.user_data_path(APP) / "runs.sqlite"
 
     @classmethod
     def settings_customise_sources(
@@ -89,10 +95,11 @@ def load(**flags: Any) -> Settings:
     """Read the settings; flags that are None were not given.
 
     Raises:
-        UsageError: An unknown key or a wrong value, in the file, the environment or a flag; it is named.
+        UsageError: An unknown key or a wrong value, in the file, the environment or a flag; it is named. Variables of
+            the environment have other owners too: one is refused where its name is nearly a setting's.
     """
-    import tomllib
-
+    _check_file()
+    _check_names(name.upper() for name in os.environ)
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
@@ -109,14 +116,46 @@ def load(**flags: Any) -> Settings:
         raise UsageError(
             f"settings: {error}", "`method` holds options by method, as JSON in the environment."
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"settings file {settings_path()}: {error}", "Correct the file or move it away.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"settings file {settings_path()}: is not UTF-8", "Save it as UTF-8 text.") from None
+
+
+def _check_file() -> None:
+    """A file that was named but is not there, or cannot be read, is not the same as no settings."""
+    path = settings_path()
+    try:
+        with path.open("rb"):
+            return
+    except FileNotFoundError as error:
+        if not os.environ.get(_CONFIG):
+            return
+        reason = error.strerror
+    except OSError as error:
+        reason = error.strerror
+    place = f"{_CONFIG}={path}" if os.environ.get(_CONFIG) else str(path)
+    raise UsageError(f"settings file {place}: cannot be read: {reason}", "Correct the path or the permissions.")
+
+
+def _check_names(variables: Iterable[str]) -> None:
+    known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields]
+    for variable in variables:
+        if not variable.startswith(_PREFIX) or variable in (*known, *_OTHERS):
+            continue
+        parts = {name.removeprefix(_PREFIX): name for name in known}
+        if close := difflib.get_close_matches(variable.removeprefix(_PREFIX), list(parts), n=1, cutoff=0.75):
+            raise UsageError(
+                f"environment: {variable} is no setting: did you mean {parts[close[0]]}?", "Correct or unset it."
+            )
+
+
+_OTHERS = ("DDX_LOCAL_CONFIG", "DDX_LOCAL_DEBUG", "DDX_LOCAL_MODELS", "DDX_LOCAL_OFFLINE")
+"""Variables of ours that are no settings."""
 
 
 def _origin(name: str, flags: dict[str, Any]) -> str:
-    import os
-
     if flags.get(name) is not None:
         return f"--{name.replace('_', '-')}"
-    variable = f"DDX_LOCAL_{name.upper()}"
-    return variable if variable in os.environ else str(settings_path())
+    variable = f"{_PREFIX}{name.upper()}"
+    return variable if variable in {known.upper() for known in os.environ} else str(settings_path())

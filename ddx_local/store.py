@@ -2,11 +2,10 @@
 
 Events are appended in a transaction of their own before anything depends on them, so that a run killed at any moment loses
 no finished call. A killed process loses nothing; a power cut may lose the last moments, never the file. The file is 0600,
-its folder 0700: it holds clinical texts.
+and its folder 0700 where it is made here: it holds clinical texts.
 """
 
 import json
-import os
 import sqlite3
 import threading
 import zlib
@@ -17,8 +16,13 @@ from pathlib import Path
 
 from ddx_local.errors import StoreError, UsageError, nearest
 from ddx_local.events import Event, RunFinished, RunStarted, from_json, sha256, to_json
+from ddx_local.store_file import claimed, explained, make_private
 
-_SCHEMA = """
+VERSION = 1
+"""Of the tables; a file of a later one is refused."""
+
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, created_at TEXT NOT NULL, method TEXT NOT NULL, model TEXT NOT NULL,
     cases INTEGER NOT NULL, status TEXT NOT NULL
@@ -32,7 +36,8 @@ CREATE TABLE IF NOT EXISTS texts (
     run_id TEXT NOT NULL REFERENCES runs(run_id) ON DELETE CASCADE, address TEXT NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (run_id, address)
 ) WITHOUT ROWID;
-PRAGMA user_version = 1;
+PRAGMA user_version = {VERSION};
+COMMIT;
 """
 
 
@@ -54,20 +59,33 @@ class Store:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._lock = threading.Lock()
-        with _explained(path):
+        with explained(path):
             if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                # Made here with its mode, so that it is never readable by others, not even for a moment.
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-                path.chmod(0o600)
+                make_private(path)
+            # What SQLite sorts or rewrites for a moment stays in memory: no clinical text in a folder for temporary files.
             self._connection = sqlite3.connect(
                 ":memory:" if path is None else str(path), timeout=30, isolation_level=None, check_same_thread=False
             )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.execute("PRAGMA foreign_keys = ON")
+            made = self._is_made()
+            for setting in ("temp_store = MEMORY", "journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+                self._connection.execute(f"PRAGMA {setting}")
             self._connection.execute("PRAGMA secure_delete = ON")
-            self._connection.executescript(_SCHEMA)
+            if not made:
+                self._connection.executescript(_SCHEMA)
+
+    def _is_made(self) -> bool:
+        """Whether our tables are there; raises `StoreError` for another program's file, or a later version's."""
+        # Tables before the version: another process may be making both now, in one transaction.
+        tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        found = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        if tables and not {"runs", "events", "texts"} <= tables:
+            raise StoreError(f"{self.path} is a database, but no run store", "Give another --store.")
+        if found > VERSION:
+            raise StoreError(
+                f"the run store {self.path} was made by a later version of ddx-local (tables {found}, here {VERSION})",
+                "Use that version, or another --store.",
+            )
+        return found == VERSION
 
     def append(self, run_id: str, events: Sequence[Event], texts: Sequence[str] = ()) -> None:
         """Add events, and the texts that they refer to, in one transaction."""
@@ -101,14 +119,14 @@ class Store:
             query, values = query + " AND case_id = ?", [run_id, case_id]
         with self._reading() as cursor:
             rows = cursor.execute(query + " ORDER BY sequence", values).fetchall()
-        return tuple(from_json(json.loads(zlib.decompress(row[0]))) for row in rows)
+        return tuple(_event(run_id, row[0]) for row in rows)
 
     def text(self, run_id: str, address: str) -> str:
         """A text by its sha256; the empty address is the empty text. Raises `StoreError` where it is not there."""
         return self.texts(run_id, [address])[address]
 
     def texts(self, run_id: str, addresses: Sequence[str]) -> Mapping[str, str]:
-        """Several texts by their addresses."""
+        """Several texts by their addresses. Raises `StoreError` where one is not there or no longer what was stored."""
         found = {"": ""}
         with self._reading() as cursor:
             for address in addresses:
@@ -119,14 +137,14 @@ class Store:
                 ).fetchone()
                 if row is None:
                     raise StoreError(f"run {run_id}: the text {address[:12]} is not in the store")
-                found[address] = zlib.decompress(row[0]).decode(errors="surrogatepass")
+                found[address] = _text(run_id, address, row[0])
         return found
 
     def all_texts(self, run_id: str) -> Iterator[tuple[str, str]]:
         """All texts of a run with their addresses."""
         with self._reading() as cursor:
             rows = cursor.execute("SELECT address, body FROM texts WHERE run_id = ?", (run_id,)).fetchall()
-        return ((address, zlib.decompress(body).decode(errors="surrogatepass")) for address, body in rows)
+        return ((address, _text(run_id, address, body)) for address, body in rows)
 
     def runs(self) -> tuple[RunRow, ...]:
         """All runs, the newest first."""
@@ -139,7 +157,9 @@ class Store:
         rows = self.runs()
         if name == "last" and rows:
             return rows[0]
-        matches = [row for row in rows if row.run_id == name] or [row for row in rows if row.run_id.startswith(name)]
+        matches = [row for row in rows if row.run_id == name]
+        if not matches and name:
+            matches = [row for row in rows if row.run_id.startswith(name)]
         if len(matches) == 1:
             return matches[0]
         if matches:
@@ -148,12 +168,31 @@ class Store:
         raise UsageError(f"no run `{name}`: {known}", "See `ddx-local runs list`.")
 
     def remove(self, run_id: str) -> None:
-        """Delete a run with its events and texts; the freed pages are overwritten (secure_delete)."""
-        with self._transaction() as cursor:
+        """Delete a run with its events and texts, so that no trace of them is left in the files.
+
+        Raises:
+            StoreError: Another process works on the run, or reads the store, so that traces would be left.
+        """
+        with self.claim(run_id), self._transaction() as cursor:
             cursor.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
-        if self.path is not None:
-            with self._reading() as cursor:
-                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if self.path is None:
+            return
+        with self._reading() as cursor:
+            (busy, _, _) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StoreError(
+                f"run {run_id} is deleted, but another process reads {self.path}: traces are left in its -wal file",
+                "End that process, then run `ddx-local runs list`: the last one to close the store clears that file.",
+            )
+
+    @contextmanager
+    def claim(self, run_id: str) -> Iterator[None]:
+        """Hold a run, so that no other process works on it too. Raises `StoreError` where another one holds it."""
+        if self.path is None:
+            yield
+            return
+        with claimed(self.path, run_id):
+            yield
 
     def close(self) -> None:
         self._connection.close()
@@ -164,23 +203,30 @@ class Store:
             cursor.execute("BEGIN IMMEDIATE")
             try:
                 yield cursor
+                cursor.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:  # a full disk has already rolled back
                     cursor.execute("ROLLBACK")
                 raise
-            cursor.execute("COMMIT")
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Cursor]:
-        with self._lock, _explained(self.path), closing(self._connection.cursor()) as cursor:
+        with self._lock, explained(self.path), closing(self._connection.cursor()) as cursor:
             yield cursor
 
 
-@contextmanager
-def _explained(path: Path | None) -> Iterator[None]:
-    """Turn what SQLite and the file system say into one sentence that names the file and the reason."""
+def _event(run_id: str, body: bytes) -> Event:
     try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise StoreError(f"the run store {path or '(memory)'} cannot be used: {reason}") from error
+        return from_json(json.loads(zlib.decompress(body)))
+    except (zlib.error, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"run {run_id}: an event in the store is damaged ({type(error).__name__})") from None
+
+
+def _text(run_id: str, address: str, body: bytes) -> str:
+    try:
+        text = zlib.decompress(body).decode(errors="surrogatepass")
+    except (zlib.error, ValueError):
+        text = ""
+    if sha256(text) != address:
+        raise StoreError(f"run {run_id}: the text {address[:12]} is damaged or was changed since it was stored")
+    return text

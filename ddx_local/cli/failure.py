@@ -16,6 +16,7 @@ EXIT_CODES = {
     7: "the run store cannot be used",
     8: "a recorded run does not fit what is here now",
     9: "something tried to reach the network",
+    141: "whoever read the output went away",
     130: "stopped with Ctrl-C (the run can be resumed)",
 }
 
@@ -36,5 +37,6 @@ def report(error: Exception) -> int:
 
 def say(message: str, hint: str = "") -> None:
     """One paragraph on standard error."""
-    text = f"ddx-local: {message.rstrip('.')}. {hint}".strip()
+    end = "" if message.endswith(("?", "!", ".")) else "."
+    text = f"ddx-local: {message}{end} {hint}".strip()
     print(textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False), file=sys.stderr)

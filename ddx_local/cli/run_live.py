@@ -1,10 +1,8 @@
 """Behind `diagnose` and `runs resume`: settings, engine, live view, results, and a clean end on Ctrl-C."""
 
 import asyncio
-import json
-import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,10 @@ from typing import Any
 import typer
 
 from ddx_local import jobs, options
+from ddx_local.cli.out import check_writable, json_text, one_or_list, print_json, write_private
 from ddx_local.clinical.intake import read_cases
-from ddx_local.errors import DdxLocalError, UsageError
+from ddx_local.errors import DdxLocalError
 from ddx_local.launch import Opened, engine_settings, open_all
-from ddx_local.result import Json
 from ddx_local.settings import Settings, load
 from ddx_local.store import Store
 
@@ -70,10 +68,13 @@ def resume(store: Store, run_id: str, json_out: str | None, *, quiet: bool) -> N
     header, _ = jobs.recorded(store, run_id)
     method = jobs.method(header.method)
     chosen = options.parse(method.options, header.options, method.name)
-    own = {name: value for name, value in header.settings.items() if value is not None}
-    engine = {"engine": header.engine, **({"model": header.model} if header.engine != "scripted" else {})}
-    settings = load(**{**own, **engine})
     _check_out(json_out)
+    if jobs.is_whole(store, run_id):
+        _give(store, run_id, json_out, quiet=quiet, kept=True)
+        return
+    engine = {"engine": header.engine, **({"model": header.model} if header.engine != "scripted" else {})}
+    # Also what was not set then stays not set now, whatever the settings file says meanwhile.
+    settings = load().model_copy(update={**header.settings, **engine})
     work: Callable[[Opened, jobs.Listener], Awaitable[str]] = lambda opened, hear: jobs.resume(  # noqa: E731
         run_id, opened, store, hear, settings.at_once
     )
@@ -115,10 +116,20 @@ def finish(
         if kept and view.run_id:
             error.hint = f"{error.hint} What was finished is kept: `ddx-local runs resume {view.run_id}`."
         raise
+    _give(store, run_id, json_out, quiet=quiet, kept=kept)
+
+
+def _give(store: Store, run_id: str, json_out: str | None, *, quiet: bool, kept: bool) -> None:
     documents = jobs.documents(store, run_id)
     texts = {case.id: case.text for case in jobs.recorded(store, run_id)[1]}
     store.close()
-    _write(json_out, documents)
+    if json_out == "-":
+        print_json(one_or_list(documents))
+    elif json_out is not None:
+        hint = (
+            f"The run is recorded: `ddx-local runs show {run_id} --json`." if kept else "Nothing was kept (--no-store)."
+        )
+        write_private(Path(json_out), json_text(one_or_list(documents)), "--json", hint)
     if not quiet and json_out != "-":
         from ddx_local.cli.show import print_result
 
@@ -131,29 +142,5 @@ def finish(
 
 
 def _check_out(json_out: str | None) -> None:
-    """Find out before the work, not after it, that the result cannot be written."""
-    if json_out in (None, "-"):
-        return
-    path = Path(str(json_out))
-    if path.is_dir() or not os.access(path.parent if path.parent != Path() else ".", os.W_OK):
-        raise UsageError(f"--json {path}: cannot be written", "Give a file in a folder that exists and is writable.")
-
-
-def _write(json_out: str | None, documents: Sequence[Json]) -> None:
-    if json_out is None:
-        return
-    whole = documents[0] if len(documents) == 1 else list(documents)
-    text = json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
-    if json_out == "-":
-        sys.stdout.write(text)
-        return
-    path = Path(json_out)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        # Made readable by the owner alone from the start: it quotes the case.
-        with os.fdopen(os.open(scratch, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-        scratch.replace(path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise UsageError(f"--json {path}: cannot be written: {error.strerror}", "The run itself is recorded.") from None
+    if json_out not in (None, "-"):
+        check_writable(Path(str(json_out)), "--json")

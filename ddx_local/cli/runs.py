@@ -14,10 +14,15 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the unique 
 
 
 def _open(path: Path | None) -> Any:
+    """The store; where there is none yet an empty one in memory, so that looking makes no file."""
+    from ddx_local.errors import StoreError
     from ddx_local.settings import load
     from ddx_local.store import Store
 
-    return Store(load(store=path).store_path)
+    found = load(store=path).store_path
+    if path is not None and not found.exists():
+        raise StoreError(f"--store {path}: no such file", "Give the store of an earlier run, or leave it out.")
+    return Store(found if found.exists() else None)
 
 
 @app.command("list", epilog="Example: ddx-local runs list --json")
@@ -44,16 +49,15 @@ def show(
     run: Run, store: StoreOption = None, json_out: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 ) -> None:
     """The results of a run."""
-    import json
-
     from ddx_local import jobs
+    from ddx_local.cli.out import one_or_list, print_json
     from ddx_local.cli.show import print_result
 
     opened = _open(store)
     row = opened.find(run)
     documents = jobs.documents(opened, row.run_id)
     if json_out:
-        print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=2))
+        print_json(one_or_list(documents))
         return
     texts = {case.id: case.text for case in jobs.recorded(opened, row.run_id)[1]}
     for document in documents:
@@ -86,16 +90,17 @@ def replay(
 ) -> None:
     """Work a run out again from its recorded answers, without a model, and check that the same comes out."""
     import asyncio
-    import json
 
     from ddx_local import jobs
+    from ddx_local.cli.out import one_or_list, print_json
 
     opened = _open(store)
     documents = asyncio.run(jobs.replay(opened.find(run).run_id, opened))
     if json_out:
-        print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=2))
+        print_json(one_or_list(documents))
     else:
-        print(f"{len(documents)} cases worked out again from the recorded answers: the same results")
+        count = f"{len(documents)} cases" if len(documents) > 1 else "one case"
+        print(f"{count} worked out again from the recorded answers: the same results")
 
 
 @app.command("export", epilog="Example: ddx-local runs export last --out run.json")
@@ -105,13 +110,12 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """A whole run as JSON: settings, events, texts, results. It holds the case texts."""
-    import json
-    import os
-
     from ddx_local import jobs
-    from ddx_local.errors import UsageError
+    from ddx_local.cli.out import check_writable, json_text, print_json, write_private
     from ddx_local.events import to_json
 
+    if out is not None:
+        check_writable(out, "--out")
     opened = _open(store)
     run_id = opened.find(run).run_id
     whole = {
@@ -121,15 +125,10 @@ def export(
         "texts": dict(opened.all_texts(run_id)),
         "results": jobs.documents(opened, run_id),
     }
-    text = json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
     if out is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        with os.fdopen(os.open(out, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UsageError(f"--out {out}: cannot be written: {error.strerror}") from None
+        print_json(whole)
+    else:
+        write_private(out, json_text(whole), "--out", "Nothing was written.")
 
 
 @app.command("rm", epilog="Example: ddx-local runs rm 20260101-120000-1a2b3c4d")
@@ -139,10 +138,19 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete runs with all their texts; this cannot be undone."""
+    from ddx_local.errors import UsageError
+
     opened = _open(store)
-    rows = [opened.find(run) for run in runs]
-    if not yes:
-        typer.confirm(f"Delete {len(rows)} run(s) with their texts?", abort=True)
+    rows = list(dict.fromkeys(opened.find(run) for run in runs))
+    if not yes and not _confirmed(f"Delete {len(rows)} run(s) with their texts?"):
+        raise UsageError("nothing was deleted", "Give --yes to delete without being asked.")
     for row in rows:
         opened.remove(row.run_id)
         print(f"deleted {row.run_id}")
+
+
+def _confirmed(question: str) -> bool:
+    """A yes on a terminal; without one nobody can be asked."""
+    import sys
+
+    return sys.stdin is not None and sys.stdin.isatty() and typer.confirm(question)

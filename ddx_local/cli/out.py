@@ -1,0 +1,74 @@
+"""Results on their way out: JSON on standard output, and files that only their owner may read, whole or not at all."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ddx_local.errors import UsageError
+
+
+def json_text(value: Any, *, ascii_only: bool = False) -> str:
+    """JSON for people and programs, with a line feed at its end."""
+    return json.dumps(value, ensure_ascii=ascii_only, indent=2) + "\n"
+
+
+def print_json(value: Any) -> None:
+    """On standard output, in any encoding that a terminal may have."""
+    sys.stdout.write(json_text(value, ascii_only=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8"))
+
+
+def one_or_list(documents: Any) -> Any:
+    """One result document by itself, several as a list."""
+    return documents[0] if len(documents) == 1 else list(documents)
+
+
+def check_writable(path: Path, flag: str) -> None:
+    """Find out before the work, not after it, that a result cannot be written; raises `UsageError`."""
+    target = _target(path)
+    folder = target.parent
+    fits = os.access(target, os.W_OK) if _is_special(target) else folder.is_dir() and os.access(folder, os.W_OK)
+    if target.is_dir() or not fits:
+        raise UsageError(f"{flag} {path}: cannot be written", "Give a file in a folder that exists and is writable.")
+
+
+def write_private(path: Path, text: str, flag: str, hint: str) -> None:
+    """Write a text that quotes a case: readable by its owner alone from the start, and never half a file.
+
+    Args:
+        path: The file; a pipe or a device is written as it is.
+        text: What to write.
+        flag: Which option named the file, for the error.
+        hint: What is left to do if it fails.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    target = _target(path)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}")
+    data = text.encode(errors="backslashreplace")
+    try:
+        if _is_special(target):
+            with target.open("wb") as file:
+                file.write(data)
+            return
+        try:
+            with os.fdopen(os.open(scratch, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(data)
+            scratch.replace(target)
+        finally:
+            scratch.unlink(missing_ok=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"{flag} {path}: cannot be written: {error.strerror}", hint) from None
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _target(path: Path) -> Path:
+    """Through links, so that what a link names is replaced and not the link; a pipe's own name stays."""
+    return path if _is_special(path) else path.resolve()

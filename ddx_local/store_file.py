@@ -1,0 +1,61 @@
+"""The run store as a file: its mode, who works on a run now, and what goes wrong with it in one sentence. It knows no tables."""
+
+import fcntl
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ddx_local.errors import StoreError
+
+_DATABASE = b"SQLite format 3\0"
+
+
+def make_private(path: Path) -> None:
+    """Make the file with its mode, so that it is never readable by others, not even for a moment.
+
+    Raises:
+        OSError: It cannot be made or opened.
+        StoreError: Something else is there; it is left as it is.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "rb") as file:
+        start = file.read(len(_DATABASE))
+        if start and start != _DATABASE:
+            raise StoreError(f"{path} is no run store but another kind of file", "Give another --store.")
+        os.fchmod(file.fileno(), 0o600)
+
+
+@contextmanager
+def claimed(path: Path, run_id: str) -> Iterator[None]:
+    """Hold a run of the store; the system frees it when the process ends, however it ends.
+
+    Raises:
+        StoreError: Another process holds it.
+    """
+    with explained(path):
+        held = os.open(f"{path}-lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        # One byte of the lock file for each run.
+        place = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:4], "big")
+        try:
+            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except OSError:
+            raise StoreError(
+                f"another process works on run {run_id} now", "Wait for it to end, or stop it with Ctrl-C."
+            ) from None
+        yield
+    finally:
+        os.close(held)
+
+
+@contextmanager
+def explained(path: Path | None) -> Iterator[None]:
+    """Turn what SQLite and the file system say into one sentence that names the file and the reason."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise StoreError(f"the run store {path or '(memory)'} cannot be used: {reason}") from error

@@ -1,0 +1,468 @@
+"""Grammar templates: every kind of slot against a JSON parser that does not know the grammar, over hard texts and labels."""
+
+import json
+import random
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import llguidance
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ddx_local.clinical.quotes import has_quote
+from ddx_local.engines.scripted import Policy, walk
+from ddx_local.grammar import LEAST_QUOTE, Expanded, accepts, byte_tokenizer, expand
+from ddx_local.grammar_template import GrammarError, slots_of
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+TEXTS = {
+    "plain": "A 61-year-old man has crushing chest pain since yesterday and vomits.",
+    "newlines": "Fever for three days.\n\nNo cough.\r\n\tStiff neck,\nphotophobia and a rash.",
+    "quotation marks": 'She says "my chest hurts" and "I can\'t breathe" since the flight.',
+    "backslashes": 'BP 120\\80, a path C:\\notes\\n and a \\"quoted\\" word at the end',
+    "cjk": "患者,男,58 岁,突发胸痛 3 小时,伴大汗。 既往有高血压病史 10 年。",
+    "cjk without a blank": "患者男五十八岁突发胸痛三小时伴大汗既往有高血压病史十年" * 4,
+    "greek and cyrillic": "Больной с β-талассемией жалуется на одышку и боль в груди.",
+    "mojibake": "CafÃ© au lait spots, 38Â°C â€“ the motherâ€™s na√Øve story of fever",
+    "emoji": "Felt fine 🫀 until today 🤒🤒 when the 👩‍⚕️ nurse found 39.5 °C and chills",
+    "control characters": "Fever\x01 and\x1f chills\x7f for\x0b three\x0c days\x1c at\u2028 home\u2029 now\x85.",
+    "braces": "The {{case}} of a man with {{ quote case 60 }} fever and {1,3} chills",
+    "eight characters": "fever 39",
+    "one endless word": "x" * 3000,
+    "leading blanks": "    \n    Sudden onset of a severe headache.",
+    "empty": "",
+    "high plane letters": "𠮷野家 patient 𐐷𐐷 with fever and chills for 𝔸 days",
+}
+LABELS = (
+    'the "sick sinus" syndrome',
+    "back\\slash \\n \\u0041 disease",
+    "β-thalassemia",
+    "fever, cough, and chills",
+    "{{x}} braces {{item}}",
+    "a/b [c] (d) {e} |f",
+    "line\nbreak\tand tab",
+    "肺炎",
+    "MI",
+    "MI, acute",
+    "🫀",
+    "%if or $1 ::_ //",
+    "\x7f\x01",
+    " ",
+)
+
+PIECES = [
+    "a",
+    "chest pain ",
+    " ",
+    "\n",
+    "\t",
+    '"',
+    "\\",
+    "\\n",
+    "\\u0041",
+    "发热",
+    "咳嗽 ",
+    "é",
+    "🫀",
+    "\x01",
+    "\x7f",
+    "{{x}}",
+    "|",
+    "/",
+]
+HARD_TEXTS = st.one_of(
+    st.sampled_from(list(TEXTS.values())),
+    st.lists(st.sampled_from(PIECES), max_size=30).map("".join),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
+)
+HARD_LABELS = st.lists(
+    st.one_of(
+        st.sampled_from(LABELS),
+        st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join),
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12),
+    ),
+    min_size=1,
+    max_size=7,
+    unique=True,
+).map(tuple)
+
+Slots = Mapping[str, str | tuple[str, ...]]
+
+
+def compiled(template: str, slots: Slots) -> Expanded:
+    """The expansion, which llguidance must be able to compile."""
+    expanded = expand(template, slots)
+    fault = llguidance.LLMatcher.validate_grammar(expanded.lark, byte_tokenizer())
+    assert not fault, fault[:300]
+    return expanded
+
+
+def said(template: str, slots: Slots, seed: int = 0) -> list[Any]:
+    """What `json.loads` reads from a walk by each policy, after the laws that hold for every output."""
+    expanded = compiled(template, slots)
+    values = []
+    for policy in POLICIES:
+        output = walk(expanded.lark, random.Random(seed), policy)
+        assert len(output.encode()) <= expanded.longest
+        assert accepts(expanded.lark, output)
+        values.append(json.loads(output))
+    return values
+
+
+def quotable(text: str, most: int = 60) -> bool:
+    return has_quote(text, LEAST_QUOTE, most)
+
+
+FORM = """// a comment: {{not read}} "neither is this
+start: "{\\"entries\\": " {{list entry 0 count}} ", \\"stances\\": " {{each labels stance}} ", \\"ballot\\": " {{permutation labels}}
+       ", \\"chosen\\": " {{subset labels 0 2}} ", \\"one\\": " {{choice labels}} ", \\"number\\": " {{int 8 12}} "}"
+entry: "{\\"name\\": " {{name 20}} ", \\"evidence\\": " {{quotes case 60 1 2}} ", \\"reason\\": " {{text 30}} "}"
+stance: "{\\"of\\": " {{item}} ", \\"position\\": " position ", \\"quote\\": " {{quote case 40}} (", \\"note\\": " {{text 5}})? "}"
+position: "\\"support\\"" | "\\"challenge\\"" | "\\"neutral\\""
+"""
+
+
+def check_form(value: Any, text: str, labels: tuple[str, ...], count: int) -> None:
+    assert len(value["entries"]) <= count
+    for entry in value["entries"]:
+        assert 2 <= len(entry["name"]) <= 20
+        assert 1 <= len(entry["reason"]) <= 30
+        assert (1 if quotable(text) else 0) <= len(entry["evidence"]) <= 2
+        assert all(quote in text and len(quote) <= 60 for quote in entry["evidence"])
+    assert [stance["of"] for stance in value["stances"]] == list(labels)
+    for stance in value["stances"]:
+        assert stance["position"] in ("support", "challenge", "neutral")
+        assert (stance["quote"] is None) == (not quotable(text, 40))
+        assert stance["quote"] is None or stance["quote"] in text
+    assert sorted(value["ballot"]) == sorted(labels)
+    assert len(set(value["chosen"])) == len(value["chosen"]) <= 2
+    assert set(value["chosen"]) <= set(labels)
+    assert value["one"] in labels
+    assert 8 <= value["number"] <= 12
+
+
+@settings(max_examples=40, deadline=None)
+@given(HARD_TEXTS, HARD_LABELS, st.integers(0, 3), st.integers(0, 999))
+@example(TEXTS["backslashes"], LABELS, 3, 1)
+def test_whatever_the_case_and_the_labels_hold_every_walk_is_json_within_its_bound(
+    text: str, labels: tuple[str, ...], count: int, seed: int
+) -> None:
+    slots: Slots = {"case": text, "labels": labels, "count": str(count)}
+    for value in said(FORM, slots, seed):
+        check_form(value, text, labels, count)
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+def test_every_hard_text_can_be_quoted_or_gives_null_and_an_empty_list(text: str) -> None:
+    template = 'start: "[" {{quote case 60}} ", " {{quotes case 60 1 3}} "]"'
+    seen = set()
+    for seed in range(6):
+        for quote, quotes in said(template, {"case": text}, seed):
+            assert (quote is None) == (quotes == []) == (not quotable(text))
+            assert all(LEAST_QUOTE <= len(json.dumps(q, ensure_ascii=False)) - 2 <= 60 for q in quotes)
+            assert all(q in text for q in quotes)
+            assert quote is None or quote in text
+            seen.update(quotes)
+    if text == TEXTS["plain"]:
+        assert len(seen) > 6, "the walks did not choose among the quotes"
+
+
+def test_a_case_of_three_thousand_words_can_be_quoted() -> None:
+    words = random.Random(5)
+    text = " ".join(
+        words.choice(["fever", '"so"', "38.5", "°C", "and", "胸痛", "chills,\n", "back\\pain"]) for _ in range(3000)
+    )
+    slots: Slots = {"case": text, "labels": LABELS[:12], "count": "5"}
+    for value in said(FORM, slots):
+        check_form(value, text, LABELS[:12], 5)
+
+
+@pytest.mark.parametrize("text", [TEXTS["eight characters"], TEXTS["one endless word"], TEXTS["empty"]])
+def test_where_nothing_can_be_quoted_the_grammar_is_that_answer_alone(text: str) -> None:
+    assert compiled("start: {{quotes case 60 1 2}}", {"case": text}).longest == 2
+    assert said("start: {{quotes case 60 1 2}}", {"case": text}) == [[], [], []]
+    assert said("start: {{quote case 60}}", {"case": text}) == [None, None, None]
+
+
+def test_a_list_of_choices_among_nothing_is_empty_and_an_alternative_with_one_is_gone() -> None:
+    slots: Slots = {"none": (), "case": "x"}
+    assert said("start: {{list one 1 3}}\none: {{choice none}}", slots) == [[], [], []]
+    assert said("start: {{subset none 0 3}}", slots) == [[], [], []]
+    assert said("start: {{permutation none}}", slots) == [[], [], []]
+    assert said("start: {{each none one}}\none: {{item}}", slots) == [[], [], []]
+    assert said('start: {{choice none}} | "7"', slots) == [7, 7, 7]
+    assert said('start: "7" {{choice none}}?', slots) == [7, 7, 7]
+    with pytest.raises(GrammarError, match="no output"):
+        expand("start: {{choice none}}", slots)
+
+
+def outputs(template: str, slots: Slots, seeds: int = 40) -> list[Any]:
+    return [value for seed in range(seeds) for value in said(template, slots, seed)]
+
+
+def test_a_subset_takes_every_size_within_its_bounds_and_none_beyond() -> None:
+    labels = ("a", "b", "c", "d")
+    found = outputs("start: {{subset labels low high}}", {"labels": labels, "low": "1", "high": "3"})
+    assert all(len(set(value)) == len(value) and set(value) <= set(labels) for value in found)
+    assert {len(value) for value in found} == {1, 2, 3}
+    assert len({tuple(value) for value in found}) > 10, "order or choice is not free"
+    exact = outputs("start: {{subset labels 2 2}}", {"labels": labels}, 10)
+    assert {len(value) for value in exact} == {2}
+    short = outputs("start: {{subset labels 3 5}}", {"labels": ("a", "b")}, 3)
+    assert all(sorted(value) == ["a", "b"] for value in short), "of two items three are two"
+
+
+@pytest.mark.parametrize("count", [1, 2, 12, 64])
+def test_a_permutation_holds_every_item_once_and_has_one_length(count: int) -> None:
+    labels = tuple(f'item "{number}"' for number in range(count))
+    expanded = compiled("start: {{permutation labels}}", {"labels": labels})
+    found = {walk(expanded.lark, random.Random(seed), "walk") for seed in range(5)}
+    for output in found:
+        assert sorted(json.loads(output)) == sorted(labels)
+        assert len(output.encode()) == expanded.longest
+    assert len(found) > 1 or count < 3
+
+
+def test_all_orders_of_three_items_can_be_said() -> None:
+    lark = compiled("start: {{permutation labels}}", {"labels": ("a", "b", "c")}).lark
+    for ballot in (
+        ["a", "b", "c"],
+        ["a", "c", "b"],
+        ["b", "a", "c"],
+        ["b", "c", "a"],
+        ["c", "a", "b"],
+        ["c", "b", "a"],
+    ):
+        assert accepts(lark, json.dumps(ballot))
+
+
+@pytest.mark.parametrize(
+    "ballot", [["a", "b", "a"], ["a", "a"], ["a", "b"], ["a", "b", "c", "a"], ["a", "b", "d"], [], ["a", "b", "C"]]
+)
+def test_a_ballot_that_repeats_leaves_out_or_invents_an_item_is_refused(ballot: list[str]) -> None:
+    lark = compiled("start: {{permutation labels}}", {"labels": ("a", "b", "c")}).lark
+    assert not accepts(lark, json.dumps(ballot))
+
+
+def test_a_subset_with_a_repeated_item_is_refused() -> None:
+    lark = compiled("start: {{subset labels 0 3}}", {"labels": ("a", "b", "c")}).lark
+    assert accepts(lark, '["c", "a"]')
+    assert not accepts(lark, '["c", "c"]')
+
+
+@settings(max_examples=40, deadline=None)
+@given(HARD_LABELS)
+def test_only_a_label_of_the_list_can_be_said(labels: tuple[str, ...]) -> None:
+    lark = compiled("start: {{choice labels}}", {"labels": labels}).lark
+    for label in labels:
+        assert accepts(lark, json.dumps(label, ensure_ascii=False))
+        for other in (label + "x", label[:-1], label.swapcase(), f"{label} ", "x"):
+            assert accepts(lark, json.dumps(other, ensure_ascii=False)) == (other in labels)
+
+
+def test_the_item_of_each_is_fixed_and_the_order_too() -> None:
+    template = 'start: {{each labels pair}}\npair: "{\\"of\\": " {{item}} ", \\"n\\": " {{int 1 2}} "}"'
+    lark = compiled(template, {"labels": ("MI", "MI, acute")}).lark
+    assert accepts(lark, '[{"of": "MI", "n": 1}, {"of": "MI, acute", "n": 2}]')
+    assert not accepts(lark, '[{"of": "MI, acute", "n": 1}, {"of": "MI", "n": 2}]')
+    assert not accepts(lark, '[{"of": "MI", "n": 1}]')
+    assert not accepts(lark, '[{"of": "MI", "n": 1}, {"of": "MI", "n": 2}]')
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "crushing chest pain since last week",
+        "crushing chest pain sinc",
+        "rushing chest pain since ",
+        "Crushing chest pain ",
+        "A 61-year-old crushing chest ",
+        "chest pain ",
+        "has crushing chest pain since yesterday and vomits. has crushing",
+        "",
+    ],
+)
+def test_a_quote_that_is_not_in_the_case_or_not_of_legal_length_is_refused(quote: str) -> None:
+    lark = compiled("start: {{quote case 60}}", {"case": TEXTS["plain"]}).lark
+    assert accepts(lark, '"crushing chest pain since "')
+    assert accepts(lark, '"since yesterday and vomits."')
+    assert not accepts(lark, json.dumps(quote))
+    assert not accepts(lark, "null")
+
+
+@settings(max_examples=40, deadline=None)
+@given(HARD_TEXTS, st.data())
+def test_a_piece_of_another_text_is_accepted_only_if_the_case_holds_it(text: str, data: st.DataObject) -> None:
+    other = data.draw(HARD_TEXTS)
+    pieces = other.split(" ")
+    start = data.draw(st.integers(0, len(pieces)))
+    quote = " ".join(pieces[start : start + 6])
+    lark = compiled("start: {{quote case 60}}", {"case": text}).lark
+    if accepts(lark, json.dumps(quote, ensure_ascii=False)):
+        assert quote in text
+
+
+def test_a_text_cut_anywhere_is_not_accepted_nor_is_one_that_goes_on() -> None:
+    slots: Slots = {"case": TEXTS["quotation marks"], "labels": LABELS[:2], "count": "1"}
+    lark = compiled(FORM, slots).lark
+    whole = walk(lark, random.Random(1), "shortest")
+    assert accepts(lark, whole)
+    assert [cut for cut in range(len(whole)) if accepts(lark, whole[:cut])] == []
+    assert not accepts(lark, whole + " ")
+    assert not accepts(lark, whole + whole)
+
+
+def test_text_that_is_no_output_is_not_accepted() -> None:
+    lark = compiled(FORM, {"case": "x", "labels": ("a",), "count": "1"}).lark
+    for text in ("", "Error", "null", "{}", '{"entries": []}'):
+        assert not accepts(lark, text)
+
+
+@pytest.mark.parametrize(
+    ("template", "good", "bad"),
+    [
+        (
+            "start: {{text 5}}",
+            ['"a"', '"a b,}"', '"12345"'],
+            ['""', '"123456"', '" ab"', '"a\\\\"', '"a\\n"', '"ä"', "a"],
+        ),
+        (
+            "start: {{name 6}}",
+            ['"MI"', '"T (2)"', '"a-b/c+"'.replace('+"', '"')],
+            ['"M"', '"MI "', '"1234567"', '"a;b"', '"a_b"'],
+        ),
+        ("start: {{int 9 11}}", ["9", "10", "11"], ["8", "12", "1", "09", "9.0", '"9"', ""]),
+    ],
+)
+def test_free_text_names_and_numbers_are_bounded(template: str, good: list[str], bad: list[str]) -> None:
+    lark = compiled(template, {"case": "plain"}).lark
+    assert [text for text in good if not accepts(lark, text)] == []
+    assert [text for text in bad if accepts(lark, text)] == []
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        ("患者 胸痛", "肺炎"),
+        ("Больной", "грипп"),
+        ("fiebre y dolor de cabeza, niño", "neumonía"),
+        ("𠮷 fever", "𠮷 病"),
+    ],
+)
+def test_free_text_may_be_written_in_the_letters_of_the_case(case: str, name: str) -> None:
+    slots = {"case": case}
+    written = json.dumps(name, ensure_ascii=False)
+    for kind in ("text", "name"):
+        expanded = compiled(f"start: {{{{{kind} 30}}}}", slots)
+        assert accepts(expanded.lark, written)
+        assert not accepts(compiled(f"start: {{{{{kind} 30}}}}", {"case": "plain"}).lark, written)
+
+
+@pytest.mark.parametrize(
+    ("template", "slots"),
+    [
+        ("start: {{text 20}}", {}),
+        ("start: {{name 20}}", {}),
+        ("start: {{list one 1 4}}\none: {{text 9}}", {}),
+        ("start: {{each labels one}}\none: {{item}}", {"labels": LABELS}),
+        ("start: {{subset labels 0 2}}", {"labels": ("aa", "bb", "cc")}),
+        ('start: "ab"{2,3} ("c" | "de")?', {}),
+    ],
+)
+def test_the_bound_is_reached_by_the_longest_output(template: str, slots: Slots) -> None:
+    expanded = compiled(template, {**slots})
+    longest = max(len(walk(expanded.lark, random.Random(seed), "longest").encode()) for seed in range(20))
+    assert longest == expanded.longest
+
+
+def test_policies_bound_each_other() -> None:
+    parts = ('"{\\"a\\": " {{subset labels 0 3}}', '", \\"b\\": " {{list one 0 4}}', '", \\"c\\": " {{text 30}} "}"')
+    template = f"start: {' '.join(parts)}\none: {{{{name 9}}}}"
+    lark = compiled(template, {"labels": ("x)", "y]", "z}")}).lark
+    for seed in range(10):
+        lengths = {policy: len(walk(lark, random.Random(seed), policy)) for policy in POLICIES}
+        assert lengths["shortest"] <= lengths["walk"] <= lengths["longest"]
+        least = json.loads(walk(lark, random.Random(seed), "shortest"))
+        assert (least["a"], least["b"], len(least["c"])) == ([], [], 1)
+        most = json.loads(walk(lark, random.Random(seed), "longest"))
+        assert (len(most["a"]), len(most["b"]), len(most["c"])) == (3, 4, 30)
+
+
+def test_a_walk_is_repeatable() -> None:
+    lark = compiled(FORM, {"case": TEXTS["emoji"], "labels": LABELS, "count": "3"}).lark
+    assert walk(lark, random.Random(3)) == walk(lark, random.Random(3)) != walk(lark, random.Random(4))
+
+
+def test_slots_of_names_every_slot_that_the_expansion_reads_and_no_more() -> None:
+    template = """start: {{choice a}} {{quote b 60}} {{quotes c d 1 e}} {{permutation f}} {{subset g h 2}} {{each i one}}
+one: {{item}} {{list two j 3}} {{text k}} {{int 1 l}}
+two: {{name 9}}
+"""
+    assert slots_of(template) == frozenset("abcdefghijkl")
+    numbers = dict.fromkeys("dehjkl", "2")
+    lists = {name: (f"{name}1", f"{name}2", f"{name}3") for name in "afgi"}
+    slots: dict[str, str | tuple[str, ...]] = {**numbers, **lists, "b": TEXTS["plain"], "c": TEXTS["plain"], "d": "30"}
+    compiled(template, slots)
+    for name in slots:
+        with pytest.raises(GrammarError, match=f"slot `{name}`"):
+            expand(template, {other: value for other, value in slots.items() if other != name})
+
+
+@pytest.mark.parametrize(
+    ("template", "slots", "message"),
+    [
+        ("start: {{colour red}}", {}, "no slot kind `colour`"),
+        ("start: {{}}", {}, "no slot kind"),
+        ("start: {{quote case}}", {"case": "x"}, "takes 2 arguments"),
+        ("start: {{int 1 2 3}}", {}, "takes 2 arguments"),
+        ("start: start", {}, "recurs"),
+        ("start: one\none: two\ntwo: one?", {}, "recurs"),
+        ("start: {{list one 0 2}}\none: {{each s one}}", {"s": ("a",)}, "recurs"),
+        ("start: missing", {}, "no rule `missing`"),
+        ('start: ("a" | "b"', {}, "parenthesis"),
+        ('start: "a")', {}, "out of place"),
+        ('start: "a" ] "b"', {}, "cannot read"),
+        ('start: "a', {}, "cannot read"),
+        ('start: "\\x"', {}, "JSON"),
+        ('begin: "a"', {}, "no rule `start`"),
+        ("", {}, "no rule `start`"),
+        ('start: "a"\nstart: "b"', {}, "twice"),
+        ('junk\nstart: "b"', {}, "no rule"),
+        ("start: {{item}}", {}, "outside"),
+        ("start: {{permutation s}}", {"s": tuple(map(str, range(65)))}, "65 items"),
+        ("start: {{subset s 0 2}}", {"s": tuple(map(str, range(65)))}, "65 items"),
+        ("start: {{permutation s}}", {"s": ("a", "b", "a")}, "twice"),
+        ("start: {{subset s 0 1}}", {"s": ("a", "a")}, "twice"),
+        ("start: {{permutation s}}", {"s": "text"}, "must hold a list"),
+        ("start: {{choice s}}", {"s": "text"}, "must hold a list"),
+        ("start: {{each s one}}\none: {{item}}", {}, "must hold a list"),
+        ("start: {{quote s 60}}", {"s": ("a",)}, "must hold a text"),
+        ("start: {{quotes s 60 1 2}}", {}, "must hold a text"),
+        ("start: {{list one 1 n}}\none: {{item}}", {"n": "many"}, "number|outside"),
+        ("start: {{subset s 0 n}}", {"s": ("a",), "n": ("1",)}, "must hold a number"),
+        ("start: {{text n}}", {}, "must hold a number"),
+        ("start: {{subset s 3 1}}", {"s": ("a", "b", "c")}, "cross"),
+        ('start: {{list one 3 1}}\none: "1"', {}, "cross"),
+        ("start: {{int 3 1}}", {}, "cross"),
+        ('start: "a"{3,1}', {}, "cross"),
+    ],
+)
+def test_a_wrong_template_or_slot_is_an_error_that_names_it(template: str, slots: Slots, message: str) -> None:
+    with pytest.raises(GrammarError, match=message):
+        expand(template, slots)
+
+
+def test_sixty_four_items_are_the_most() -> None:
+    assert said("start: {{subset s 64 64}}", {"s": tuple(map(str, range(64)))})
+
+
+def test_the_same_case_quoted_under_two_bounds_and_a_second_text_do_not_mix() -> None:
+    template = 'start: "[" {{quote one 20}} ", " {{quote one 50}} ", " {{quote two 50}} "]"'
+    slots = {"one": TEXTS["plain"], "two": TEXTS["newlines"]}
+    for short, long, other in outputs(template, slots, 8):
+        assert len(short) <= 20
+        assert short in TEXTS["plain"]
+        assert long in TEXTS["plain"]
+        assert other in TEXTS["newlines"]
