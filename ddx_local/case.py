@@ -78,6 +78,43 @@ class TriageItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """One change of the case and what it did to a diagnosis.
+
+    `patches` are (start, end, replacement) of the case text; probabilities and gaps are in [-1, 1], normalised over the
+    candidates, and raw where the name says so; `kept` says whether the change preserved enough of the case to count.
+    """
+
+    by: str
+    round: str
+    diagnosis: str
+    operation: str
+    patches: tuple[tuple[int, int, str], ...]
+    p_before: float
+    p_after: float
+    gap: float
+    gap_raw: float
+    gap_paper: float
+    gap_paper_raw: float
+    noise_floor: float
+    sip: float
+    edit_sim: float
+    shift: float
+    combined: float
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningTrace:
+    """How a method came to its end: in words, and what would change it; `outside` is a diagnosis off the list."""
+
+    conclusion: str
+    would_change: str
+    by_consensus: bool
+    outside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Differential:
     """A method's answer: ranked entries, and what is reported beside them (it never reorders them)."""
 
@@ -86,3 +123,5 @@ class Differential:
     cant_miss: tuple[CantMiss, ...] = ()
     triage: tuple[TriageItem, ...] = ()
     panel: tuple[str, ...] = ()
+    counterfactuals: tuple[Counterfactual, ...] = ()
+    trace: ReasoningTrace | None = None

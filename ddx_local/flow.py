@@ -8,9 +8,10 @@ every round a role sees the answers of earlier rounds only. A *batch* is a non-e
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
-from ddx_local.request import Loglikelihood, Size
+from ddx_local.request import Loglikelihood as Loglikelihood  # methods know the values of answers through here
+from ddx_local.request import Size as Size
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -60,9 +61,13 @@ class Weigh:
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """Consult: cosine similarity in [-1, 1] of each pair of short texts; the answer is a tuple of floats."""
+    """Consult: how alike the two texts of each pair are; the answer is a tuple of floats.
+
+    `meaning`: cosine of their embeddings, in [-1, 1]. `spelling`: share of characters in common, in [0, 1].
+    """
 
     pairs: tuple[tuple[str, str], ...]
+    kind: Literal["meaning", "spelling"] = "meaning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +139,13 @@ def weigh(questions: Mapping[str, Weigh], name: str = "") -> Flow[dict[str, tupl
     return {key: replies[(key,)] for key in questions}
 
 
-def similarities(pairs: Sequence[tuple[str, str]]) -> Flow[tuple[float, ...]]:
-    """Consult the embedding model; no pairs, no round."""
+def similarities(
+    pairs: Sequence[tuple[str, str]], kind: Literal["meaning", "spelling"] = "meaning"
+) -> Flow[tuple[float, ...]]:
+    """Consult on how alike texts are; no pairs, no round."""
     if not pairs:
         return ()
-    replies = yield Round("similarity", {("similarity",): Consult(Similarity(tuple(pairs)))})
+    replies = yield Round("similarity", {("similarity",): Consult(Similarity(tuple(pairs), kind))})
     return tuple(replies[("similarity",)])
 
 

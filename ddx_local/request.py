@@ -80,6 +80,8 @@ class Loglikelihood:
     label: str
     logprob: float
     tokens: int
+    noise: float = 0.0
+    """By how much the engine's number format may move `logprob`, in nats."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,14 @@ def differential_json(answer: Differential, text: str) -> Json:
             {"finding": item.finding, **_placed(item.quote), "urgency": item.urgency, "step": item.step, "by": item.by}
             for item in answer.triage
         ],
-        "counterfactuals": [],
+        "counterfactuals": [
+            {
+                **dataclasses.asdict(item),
+                "patches": [{"start": start, "end": end, "replacement": new} for start, end, new in item.patches],
+            }
+            for item in answer.counterfactuals
+        ],
+        "trace": None if answer.trace is None else dataclasses.asdict(answer.trace),
     }
 
 
@@ -98,6 +105,7 @@ def document(header: RunStarted, view: CaseView, answer: Mapping[str, Any] | Non
         "cant_miss": body.get("cant_miss", []),
         "triage": body.get("triage", []),
         "counterfactuals": body.get("counterfactuals", []),
+        "trace": body.get("trace"),
         "rounds": [_round(item) for item in view.batches],
         "totals": {
             "calls": sum(item.questions for item in view.batches),

@@ -209,7 +209,7 @@ class Rounds:
             ]
             scores = await self._needs_engine(due[0]).loglikelihood(requests)
             for key, labels in zip(due, scores, strict=True):
-                value = [[score.label, score.logprob, score.tokens] for score in labels]
+                value = [[score.label, score.logprob, score.tokens, score.noise] for score in labels]
                 answered = Answered(
                     round=self.number,
                     key=key,
@@ -305,8 +305,9 @@ class Rounds:
             return self.context.engine
         if self.context.history and isinstance(self.context.history[-1], CaseFailed):
             raise RecordedFailure(self.context.history[-1])
+        whose = f" to `{'/'.join(key)}`" if any(key) else ""
         raise ReplayMismatch(
-            f"case `{self.case.id}`, round {self.number}: the run holds no answer to `{'/'.join(key)}`; it was interrupted",
+            f"case `{self.case.id}`, round {self.number}: the run holds no answer{whose}; it was interrupted",
             "Finish it first: `ddx-local runs resume RUN`.",
         )
 

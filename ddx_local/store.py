@@ -178,11 +178,17 @@ class Store:
         if self.path is None:
             return
         with self._reading() as cursor:
-            (busy, _, _) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
+            try:
+                # secure_delete overwrites what is deleted, not what was left behind when a cell moved to another page before.
+                cursor.execute("VACUUM")
+                (busy, _, _) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                reason = "another process reads it" if busy else ""
+            except sqlite3.Error as error:
+                reason = str(error)
+        if reason:
             raise StoreError(
-                f"run {run_id} is deleted, but another process reads {self.path}: traces are left in its -wal file",
-                "End that process, then run `ddx-local runs list`: the last one to close the store clears that file.",
+                f"run {run_id} is deleted, but traces of it are left in {self.path} or its -wal file: {reason}",
+                "End what else uses the store and delete any other run: that clears both files.",
             )
 
     @contextmanager

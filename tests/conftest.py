@@ -7,13 +7,23 @@ a test that was skipped for want of the shared data fails the session if the dat
 import os
 import subprocess
 import venv
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import pytest_asyncio
 from platformdirs import user_data_path
 
 from ddx_local.offline import MARK, go_offline, install_pth
+
+if TYPE_CHECKING:
+    from ddx_local.engines.vllm import VllmEngine
+    from ddx_local.launch import Opened
+
+# OpenMP's threads wait for each other by spinning. Where others use the cores too, a token then takes a second; this makes
+# the waits short, for a tenth of the speed on a quiet machine. Read once, when torch is imported.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 go_offline()
 
@@ -84,6 +94,26 @@ def guarded_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site / "_ddx_local.pth").write_text(f"{PROJECT}\n")
     install_pth(site)
     return folder / "bin" / "python"
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def opened() -> AsyncIterator["Opened"]:
+    """The embedded models as `diagnose` opens them, the engine in float32: one for the whole session, never to be closed."""
+    from ddx_local.launch import open_all
+    from ddx_local.settings import Settings
+
+    found = await open_all(Settings(), embedding=True, say=lambda _: None)
+    yield found
+    await found.engine.aclose()
+
+
+@pytest.fixture(scope="session")
+def real_engine(opened: "Opened") -> "VllmEngine":
+    """The shared engine; a test that closes or breaks one opens its own."""
+    from ddx_local.engines.vllm import VllmEngine
+
+    assert isinstance(opened.engine, VllmEngine)
+    return opened.engine
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,5 +1,7 @@
 """Prompts and grammars: loaded, paired, filled in one pass, digested; the shipped ones and made-up ones with faults."""
 
+import importlib
+import pkgutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,12 @@ from typing import Any
 import llguidance
 import pytest
 
+import ddx_local.methods
 from ddx_local.assets import Assets
 from ddx_local.data import data_dir
 from ddx_local.flow import Ask, Step, Weigh
 from ddx_local.grammar import byte_tokenizer
 from ddx_local.grammar_template import GrammarError
-from ddx_local.methods import baselines, scot_steps
 from ddx_local.request import Message
 
 METHODS = sorted(path.name for path in data_dir("prompts").iterdir() if path.is_dir())
@@ -35,8 +37,10 @@ def test_every_shipped_step_fills_into_two_messages_and_a_grammar_that_compiles(
     assert all(message.content.strip() == message.content != "" for message in filled.messages)
     assert CASE in filled.messages[1].content, "braces of the case must survive"
     assert filled.messages[1].content.replace(CASE, "").count("{{") == 0
-    assert filled.longest > 0
-    assert filled.grammar is not None
+    if filled.grammar is None:
+        assert filled.answer_prefix or filled.longest > 0, "free text without a bound"
+        return
+    assert filled.longest > 2
     fault = llguidance.LLMatcher.validate_grammar(filled.grammar, byte_tokenizer())
     assert not fault, fault[:300]
 
@@ -56,7 +60,8 @@ def test_no_folder_of_grammars_is_without_prompts() -> None:
 
 
 def test_every_step_of_the_methods_has_its_files_and_every_file_a_step() -> None:
-    modules = (scot_steps, baselines)
+    found = pkgutil.iter_modules(ddx_local.methods.__path__, "ddx_local.methods.")
+    modules = [importlib.import_module(module.name) for module in found]
     steps = {value.name for module in modules for value in vars(module).values() if isinstance(value, Step)}
     assert steps == set(STEPS)
 
@@ -256,6 +261,6 @@ def test_the_digest_of_a_question_changes_with_every_text_that_the_engine_sees(t
 
 
 def test_text_does_not_slip_from_the_system_message_to_the_users_without_a_change_of_digest(tmp_path: Path) -> None:
-    one = made(tmp_path, shared="A\nB\n---\nTHE CASE {{case}}").fill(asked()).prompt_digest
-    two = made(tmp_path, shared="A\n---\nB\nTHE CASE {{case}}").fill(asked()).prompt_digest
+    one = made(tmp_path, shared="AB\n---\nC {{case}}").fill(asked()).prompt_digest
+    two = made(tmp_path, shared="A\n---\nBC {{case}}").fill(asked()).prompt_digest
     assert one != two

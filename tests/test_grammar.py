@@ -357,6 +357,9 @@ def test_free_text_may_be_written_in_the_letters_of_the_case(case: str, name: st
     for kind in ("text", "name"):
         expanded = compiled(f"start: {{{{{kind} 30}}}}", slots)
         assert accepts(expanded.lark, written)
+        longest = json.dumps(max(name, key=lambda letter: len(letter.encode())) * 30, ensure_ascii=False)
+        assert accepts(expanded.lark, longest)
+        assert len(longest.encode()) == expanded.longest
         assert not accepts(compiled(f"start: {{{{{kind} 30}}}}", {"case": "plain"}).lark, written)
 
 
@@ -388,6 +391,21 @@ def test_policies_bound_each_other() -> None:
         assert (least["a"], least["b"], len(least["c"])) == ([], [], 1)
         most = json.loads(walk(lark, random.Random(seed), "longest"))
         assert (len(most["a"]), len(most["b"]), len(most["c"])) == (3, 4, 30)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "21-hydroxylase deficiency",
+        "Crohn's disease",
+        "Type 1 diabetes mellitus",
+        "Gout (acute)",
+        "HbS/C disease",
+        "G6PD",
+    ],
+)
+def test_names_of_diseases_can_be_said(name: str) -> None:
+    assert accepts(compiled("start: {{name 60}}", {"case": "plain"}).lark, json.dumps(name))
 
 
 def test_a_walk_is_repeatable() -> None:

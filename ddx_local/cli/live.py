@@ -91,8 +91,9 @@ class LiveView:
             order = {label: place for place, label in enumerate(batch.roles.values())}
             for answer in sorted(batch.answers, key=lambda item: order[item.label]):
                 who = f"[cyan]{escape(answer.label)}[/cyan]: " if answer.label else ""
-                said = summary(answer.step, self._texts.get(answer.text, ""))
-                self._console.print(f"  {who}{escape(said)}")
+                text = self._texts.get(answer.text, "")
+                if text:  # probabilities have none
+                    self._console.print(f"  {who}{escape(summary(answer.step, text))}")
 
     def _line(self, case: CaseView | None, line: str) -> None:
         prefix = f"{escape(case.case_id)}: " if case is not None and len(self.view.cases) > 1 else ""

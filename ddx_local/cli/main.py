@@ -5,13 +5,15 @@ Verbs import what they need when they run, so that `--help` answers at once.
 
 import os
 import sys
-from typing import Annotated
+from io import TextIOWrapper
+from typing import Annotated, Any
 
 import typer
 
 from ddx_local import DISCLAIMER, __version__
 from ddx_local.cli import diagnose, methods, models, runs
-from ddx_local.cli.failure import EXIT_CODES, report
+from ddx_local.cli.failure import EXIT_CODES, report, say
+from ddx_local.errors import DdxLocalError
 
 HELP = """Multi-agent differential diagnosis with a small open language model on this machine, offline.
 
@@ -47,7 +49,7 @@ def _version(asked: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  # its callback answers
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
     ] = False,
 ) -> None:
@@ -57,22 +59,55 @@ def _root(
 
 def main() -> None:
     """Entry point. `DDX_LOCAL_DEBUG=1` shows tracebacks."""
-    code = 0
-    try:
-        app()
-    except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else 1
-    except KeyboardInterrupt:
-        code = 130
-    except Exception as error:
-        if os.environ.get("DDX_LOCAL_DEBUG") == "1":
-            raise
-        code = report(error)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without “quotes” must not end a run
+    code = _flushed(_run())
     if "vllm" in sys.modules:
         os._exit(code)  # everything is written; waiting for the libraries' own threads can take seconds
     sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        # Not standalone: typer then raises what is wrong with a command line instead of printing it over several lines.
+        done = app(prog_name="ddx-local", standalone_mode=False)
+    except SystemExit as error:
+        return 141 if error.code == 1 else error.code if isinstance(error.code, int) else 0  # 1: a closed pipe
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if hasattr(error, "format_message"):  # typer's own; it comes with typer or from click, by version
+            return _misused(error)
+        if os.environ.get("DDX_LOCAL_DEBUG") == "1" and not isinstance(error, DdxLocalError):
+            raise
+        return report(error)
+    return done if isinstance(done, int) else 0
+
+
+def _misused(error: Any) -> int:
+    """A command line that typer cannot read; a verb of several without one of them shows its help, as the command itself does."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.format_message())
+        return 0
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "ddx-local"
+    say(error.format_message(), f"See `{command} --help`.")
+    return 2
+
+
+def _flushed(code: int) -> int:
+    """Write out what is buffered, and say so where that fails."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        # The interpreter must not try once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return code or 141
+        say(f"standard output cannot be written: {error.strerror}", "What was recorded is kept: `ddx-local runs list`.")
+        return code or 2
+    return code
 
 
 if __name__ == "__main__":

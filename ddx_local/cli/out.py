@@ -15,8 +15,15 @@ def json_text(value: Any, *, ascii_only: bool = False) -> str:
 
 
 def print_json(value: Any) -> None:
-    """On standard output, in any encoding that a terminal may have."""
-    sys.stdout.write(json_text(value, ascii_only=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8"))
+    """On standard output, in any encoding that a terminal may have; raises `UsageError` where it cannot be written."""
+    text = json_text(value, ascii_only=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"standard output cannot be written: {error.strerror}", "See `ddx-local runs list`.") from None
 
 
 def one_or_list(documents: Any) -> Any:

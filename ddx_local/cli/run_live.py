@@ -1,6 +1,7 @@
 """Behind `diagnose` and `runs resume`: settings, engine, live view, results, and a clean end on Ctrl-C."""
 
 import asyncio
+import shlex
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import typer
 from ddx_local import jobs, options
 from ddx_local.cli.out import check_writable, json_text, one_or_list, print_json, write_private
 from ddx_local.clinical.intake import read_cases
-from ddx_local.errors import DdxLocalError
+from ddx_local.errors import DdxLocalError, ReplayMismatch
 from ddx_local.launch import Opened, engine_settings, open_all
 from ddx_local.settings import Settings, load
 from ddx_local.store import Store
@@ -108,13 +109,13 @@ def finish(
             run_id = asyncio.run(whole())
     except KeyboardInterrupt:
         if kept and view.run_id:
-            print(f"\nStopped. Nothing is lost; go on with:  ddx-local runs resume {view.run_id}", file=sys.stderr)
+            print(f"\nStopped. Nothing is lost; go on with:  {_command('resume', store, view.run_id)}", file=sys.stderr)
         else:
             print("\nStopped.", file=sys.stderr)
         raise typer.Exit(130) from None
     except DdxLocalError as error:
-        if kept and view.run_id:
-            error.hint = f"{error.hint} What was finished is kept: `ddx-local runs resume {view.run_id}`."
+        if kept and view.run_id and not isinstance(error, ReplayMismatch):
+            error.hint = f"{error.hint} What was finished is kept: `{_command('resume', store, view.run_id)}`."
         raise
     _give(store, run_id, json_out, quiet=quiet, kept=kept)
 
@@ -126,9 +127,8 @@ def _give(store: Store, run_id: str, json_out: str | None, *, quiet: bool, kept:
     if json_out == "-":
         print_json(one_or_list(documents))
     elif json_out is not None:
-        hint = (
-            f"The run is recorded: `ddx-local runs show {run_id} --json`." if kept else "Nothing was kept (--no-store)."
-        )
+        again = f"The run is recorded: `{_command('show', store, run_id)} --json`."
+        hint = again if kept else "Nothing was kept (--no-store)."
         write_private(Path(json_out), json_text(one_or_list(documents)), "--json", hint)
     if not quiet and json_out != "-":
         from ddx_local.cli.show import print_result
@@ -136,9 +136,15 @@ def _give(store: Store, run_id: str, json_out: str | None, *, quiet: bool, kept:
         for document in documents:
             print_result(document, texts[document["case_id"]])
         if kept:
-            print(f"Recorded as {run_id}: `ddx-local runs show {run_id}`", file=sys.stderr)
+            print(f"Recorded as {run_id}: `{_command('show', store, run_id)}`", file=sys.stderr)
     if any(document["status"] == "failed" for document in documents):
         raise typer.Exit(6)
+
+
+def _command(verb: str, store: Store, run_id: str) -> str:
+    """What to type to come back to a run, wherever it is stored."""
+    elsewhere = store.path is not None and store.path != load().store_path
+    return f"ddx-local runs {verb} {run_id}" + (f" --store {shlex.quote(str(store.path))}" if elsewhere else "")
 
 
 def _check_out(json_out: str | None) -> None:

@@ -1,8 +1,11 @@
 """What an answer says, in one or two lines for the live view: by step where we know its form, else its JSON, shortened."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 MOST = 150
 """Characters of a line."""
@@ -21,8 +24,13 @@ def summary(step: str, text: str) -> str:
         return _short(text)
 
 
+def harmless(text: str) -> str:
+    """The text with a space in place of each control character, which could steer a terminal; nothing changes its place."""
+    return _CONTROL.sub(" ", text)
+
+
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(harmless(text).split())
     return line if len(line) <= MOST else line[: MOST - 1] + "…"
 
 

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from ddx_local.cli.say import harmless
 from ddx_local.clinical.quotes import Span, highlight_spans
 
 Document = Mapping[str, Any]
@@ -78,13 +79,13 @@ def _evidence(document: Document, console: Console) -> None:
         console.print(f"[bold]{entry['rank']}. {escape(entry['diagnosis'])}[/bold]  {escape(entry['reasoning'])}")
         for item in entry["evidence"]:
             style, word = ("green", "for") if item["supports"] else ("red", "against")
-            quote = " ".join(item["quote"].split())
+            quote = " ".join(harmless(item["quote"]).split())
             console.print(f"   [{style}]{word}[/{style}] “{escape(quote)}”  [dim]{escape(', '.join(item['by']))}[/dim]")
 
 
 def marked(document: Document, text: str) -> Text:
     """The case text with all quotes of the differential marked; what speaks against something is red."""
-    result = Text(text)
+    result = Text(harmless(text))  # its own cleaning leaves out carriage returns, which would move all later quotes
     for supports, style in ((True, "green underline"), (False, "red underline")):
         spans = [
             Span(item["start"], item["end"])

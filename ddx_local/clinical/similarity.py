@@ -1,50 +1,96 @@
-"""Similarity of meaning by a local sentence-embedding model (all-MiniLM-L6-v2). A missing model is an error, never a zero."""
+"""Similarity of texts: of meaning, by a local sentence-embedding model, and of spelling. A missing model is an error, never a zero."""
 
 import asyncio
 import os
-from collections.abc import Sequence
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ddx_local.flow import Similarity
 
+KEPT = 8192
+"""Embeddings that are kept; an edited case shares most of its sentences with the case."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+
 
 class Similarities:
-    """Answers `Similarity` consultations: the cosine of the two texts' embeddings, in [-1, 1].
+    """Answers `Similarity` consultations.
 
-    The model is loaded at the first question that needs it. `folder` is the model's snapshot.
+    Meaning: cosine of the two texts' embeddings, in [-1, 1]. Where one of a pair is longer than the model's window, both are
+    embedded by sentences and averaged, so that no part of a text is out of sight. Spelling: 2 x longest common subsequence /
+    both lengths, in [0, 1] (no junk heuristics, as difflib has on longer texts). Values are rounded to 6 digits, so that a
+    replayed comparison falls out the same. The model is loaded at the first question that needs it.
+
+    Args:
+        folder: The embedding model's snapshot.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._model: Any = None
-        self._known: dict[str, Any] = {}
+        self._known: OrderedDict[str, Any] = OrderedDict()
         self._lock = asyncio.Lock()
 
     async def __call__(self, about: Similarity) -> list[float]:
-        """Cosines of the pairs, in order, rounded to 6 digits so that a replayed comparison falls out the same."""
-        texts = dict.fromkeys(text for pair in about.pairs for text in pair)
+        if about.kind == "spelling":
+            return await asyncio.to_thread(_spelling, about.pairs)
         async with self._lock:
-            new = [text for text in texts if text not in self._known]
-            if new:
-                vectors = await asyncio.to_thread(self._embed, new)
-                self._known.update(zip(new, vectors, strict=True))
-        return [round(float(self._known[a] @ self._known[b]), 6) for a, b in about.pairs]
+            return await asyncio.to_thread(self._meaning, about.pairs)
 
-    def _embed(self, texts: Sequence[str]) -> Any:
+    def _meaning(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        model = self._loaded()
+        long = {text for text in {text for pair in pairs for text in pair} if self._is_long(model, text)}
+        split = [(a, b, a in long or b in long) for a, b in pairs]
+        pieces = {piece for a, b, cut in split for text in (a, b) for piece in _pieces(text, cut)}
+        self._embed(model, [piece for piece in pieces if piece not in self._known])
+        cosines = [float(self._vector(a, cut) @ self._vector(b, cut)) for a, b, cut in split]
+        self._forget()
+        return [round(cosine, 6) for cosine in cosines]
+
+    def _loaded(self) -> Any:
         if self._model is None:
             # sentence-transformers looks for TensorFlow's Keras otherwise, which it does not need.
             os.environ.setdefault("USE_TF", "0")
             from sentence_transformers import SentenceTransformer
 
             self._model = SentenceTransformer(str(self.folder), device="cpu", local_files_only=True)
-        return self._model.encode(
-            list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
-        )
+        return self._model
+
+    def _is_long(self, model: Any, text: str) -> bool:
+        # No word piece is shorter than a character: short texts need no tokenizer.
+        window = int(model.max_seq_length) - 2
+        return len(text) > window and len(model.tokenizer.tokenize(text)) > window
+
+    def _embed(self, model: Any, texts: Sequence[str]) -> None:
+        if texts:
+            vectors = model.encode(
+                list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
+            )
+            self._known.update(zip(texts, vectors, strict=True))
+
+    def _vector(self, text: str, cut: bool) -> Any:
+        vectors = [self._known[piece] for piece in _pieces(text, cut)]
+        mean = sum(vectors[1:], start=vectors[0]) / len(vectors)
+        return mean / max(float((mean @ mean) ** 0.5), 1e-12)
+
+    def _forget(self) -> None:
+        while len(self._known) > KEPT:
+            self._known.popitem(last=False)
+
+
+def _pieces(text: str, cut: bool) -> tuple[str, ...]:
+    return (tuple(piece for piece in _SENTENCE_END.split(text) if piece.strip()) or (text,)) if cut else (text,)
+
+
+def _spelling(pairs: Iterable[tuple[str, str]]) -> list[float]:
+    from rapidfuzz.distance import Indel
+
+    return [round(Indel.normalized_similarity(a, b), 6) for a, b in pairs]
 
 
 async def spelling_similarity(about: Similarity) -> list[float]:
-    """Similarity of spelling in [0, 1], in place of the embedding model where there is no model at all."""
-    from rapidfuzz.fuzz import ratio
-
-    return [round(ratio(a, b) / 100, 6) for a, b in about.pairs]
+    """Similarity of spelling for both kinds: for engines without any model, where there are no embeddings either."""
+    return _spelling(about.pairs)

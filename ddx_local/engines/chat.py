@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ddx_local.errors import ModelError
+from ddx_local.errors import CaseError, ModelError
 from ddx_local.models import ModelCard
-from ddx_local.request import Message
+from ddx_local.request import LoglikelihoodRequest, Message
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,11 @@ class Chat:
         try:
             tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         except Exception as error:
-            raise ModelError(f"model `{card.name}`: its tokenizer cannot be read ({type(error).__name__})") from error
+            reason = str(error).strip().partition("\n")[0][:200]
+            raise ModelError(
+                f"model `{card.name}`: its tokenizer cannot be read: {type(error).__name__}: {reason}",
+                f"See `ddx-local models verify {card.name}`.",
+            ) from error
         if not tokenizer.chat_template:
             raise ModelError(
                 f"model `{card.name}` has no chat template",
@@ -38,26 +42,54 @@ class Chat:
 
         Args:
             messages: The conversation; a system message is joined to the user's for families without that role.
-            thinking: Whether the model may think before it answers (for templates that have a switch for it).
+            thinking: Whether the model may think before it answers; the prompt then ends inside its thoughts.
             answer_prefix: Text that the answer begins with.
 
         Raises:
             ModelError: The prompt would begin with two BOS tokens.
         """
-        if not self.card.chat.system_role:
-            messages = _without_system(messages)
-        extra = {"enable_thinking": thinking} if self.card.thinking else {}
-        text = self.tokenizer.apply_chat_template(
-            [{"role": message.role, "content": message.content} for message in messages],
-            tokenize=False,
-            add_generation_prompt=True,
-            **extra,
-        )
-        ids: list[int] = self.tokenizer(text + answer_prefix, add_special_tokens=False)["input_ids"]
+        ids = self.plain_ids(self._text(messages, thinking=thinking) + answer_prefix)
         bos = self.tokenizer.bos_token_id
         if bos is not None and ids[:2] == [bos, bos]:
             raise ModelError(f"model `{self.card.name}`: its chat template begins a prompt with two BOS tokens")
         return ids
+
+    def continuations(self, request: LoglikelihoodRequest) -> tuple[list[int], list[list[int]]]:
+        """Token ids of a prompt, and for each label those of the label and the end token.
+
+        White space at the end of the answer's prefix goes to the label, because most tokenizers write a blank into the
+        word after it (the convention of lm-evaluation-harness). Prompt and label, joined, must have the tokens of the
+        prompt and then others: else what is scored would not be what the model would say.
+
+        Raises:
+            CaseError: A label does not begin where a token begins.
+        """
+        prefix = request.answer_prefix.rstrip()
+        blank = request.answer_prefix[len(prefix) :]
+        prompt = self.ids(request.messages, answer_prefix=prefix)
+        text = self._text(request.messages) + prefix + blank
+        found: list[list[int]] = []
+        for number, label in enumerate(request.labels, start=1):
+            joined = self.plain_ids(text + label)
+            if joined[: len(prompt)] != prompt or len(joined) == len(prompt):
+                raise CaseError(
+                    f"{request.what}: label {number} of {len(request.labels)} does not begin where a token begins, after "
+                    "the step's answer_prefix",
+                    "End the answer_prefix with a whole word, and begin the label with a letter or a digit.",
+                )
+            found.append([*joined[len(prompt) :], self.end_id])
+        return prompt, found
+
+    def closing_ids(self) -> list[int]:
+        """What stands between a thinking model's thoughts and its answer."""
+        return self.plain_ids(f"\n{self.card.thinking.end}\n\n") if self.card.thinking else []
+
+    def beginning(self, ids: Sequence[int], text: str) -> list[int]:
+        """The first of these tokens: as many as their text's beginning `text` needs, or one token less."""
+        kept = list(ids)
+        while kept and len(self.tokenizer.decode(kept, clean_up_tokenization_spaces=False)) > len(text):
+            kept.pop()
+        return kept
 
     def plain_ids(self, text: str) -> list[int]:
         """Token ids of a piece of text in the middle of a conversation."""
@@ -68,6 +100,26 @@ class Chat:
     def end_id(self) -> int:
         """The token that ends an answer."""
         return int(self.tokenizer.eos_token_id)
+
+    def _text(self, messages: Sequence[Message], *, thinking: bool = False) -> str:
+        if not self.card.chat.system_role:
+            messages = _without_system(messages)
+        marks = self.card.thinking
+        extra = {"enable_thinking": thinking} if marks else {}
+        text = str(
+            self.tokenizer.apply_chat_template(
+                [{"role": message.role, "content": message.content} for message in messages],
+                tokenize=False,
+                add_generation_prompt=True,
+                **extra,
+            )
+        )
+        if marks is None:
+            return text
+        begun = text.rstrip().endswith(marks.start)  # some templates begin the thoughts, some leave it to the model
+        if thinking:
+            return text if begun else f"{text}{marks.start}\n"
+        return f"{text.rstrip()}\n\n{marks.end}\n\n" if begun else text
 
 
 def _without_system(messages: Sequence[Message]) -> tuple[Message, ...]:

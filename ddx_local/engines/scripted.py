@@ -13,7 +13,7 @@ import llguidance
 import numpy as np
 
 from ddx_local.engines.protocol import OnCompletion
-from ddx_local.errors import ContextLengthExceeded
+from ddx_local.errors import ContextLengthExceeded, EngineError
 from ddx_local.grammar import byte_tokenizer
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Size
 
@@ -48,6 +48,7 @@ class ScriptedEngine:
         self.requests: list[Request] = []
         self.batches: list[int] = []
         self.scored: list[LoglikelihoodRequest] = []
+        self.closed = False
 
     @property
     def fingerprint(self) -> Mapping[str, str]:
@@ -59,16 +60,17 @@ class ScriptedEngine:
     async def generate(
         self, requests: Sequence[Request], on_completion: OnCompletion | None = None
     ) -> Sequence[Completion]:
+        self._check_open()
         for request in requests:
-            if _prompt(request) + request.sampling.max_tokens > self.context:
-                raise ContextLengthExceeded(_prompt(request), request.sampling.max_tokens, self.context, request.what)
+            self._check_room(_prompt(request), request.sampling.max_tokens, request.what)
         self.batches.append(len(requests))
         completions = []
         for index, request in enumerate(requests):
             await asyncio.sleep(self.delay)
+            self._check_open()
             self.requests.append(request)
             text = self.reply(request)
-            length = len(text.encode(errors="replace"))
+            length = _bytes(text)
             cut = length > request.sampling.max_tokens
             completion = Completion(text, "length" if cut else "stop", _prompt(request), 0, length)
             completions.append(completion)
@@ -77,18 +79,38 @@ class ScriptedEngine:
         return completions
 
     async def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[tuple[Loglikelihood, ...]]:
+        self._check_open()
+        for request in requests:
+            longest = max((_tokens(label) for label in request.labels), default=0)
+            self._check_room(_prompt(request) + _bytes(request.answer_prefix), longest, request.what)
         self.scored.extend(requests)
         return [
-            tuple(Loglikelihood(label, self.score(request, label), len(label) + 1) for label in request.labels)
+            tuple(Loglikelihood(label, self.score(request, label), _tokens(label)) for label in request.labels)
             for request in requests
         ]
 
     async def aclose(self) -> None:
-        return None
+        self.closed = True
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise EngineError("the engine is closed")
+
+    def _check_room(self, prompt: int, answer: int, what: str) -> None:
+        if prompt + answer > self.context:
+            raise ContextLengthExceeded(prompt, answer, self.context, what)
 
 
-def _prompt(request: Request) -> int:
-    return sum(len(message.content.encode(errors="replace")) for message in request.messages)
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="replace"))
+
+
+def _prompt(request: Request | LoglikelihoodRequest) -> int:
+    return sum(_bytes(message.content) for message in request.messages)
+
+
+def _tokens(label: str) -> int:
+    return _bytes(label) + 1  # the end token
 
 
 def by_policy(policy: Policy) -> Reply:

@@ -70,6 +70,11 @@ def zero_shot(case: Case, options: ZeroShotOptions) -> Flow[Differential]:
     """One call; the score of a diagnosis is 1 / its place."""
     slots = {"case": case.text, "k": str(options.k)}
     proposals = yield from ask(DIFFERENTIAL, role=ROLE, temperature=options.temperature, **slots)
+    return listed(case, proposals)
+
+
+def listed(case: Case, proposals: Sequence[Proposal]) -> Differential:
+    """A single agent's list as a differential; the score of a diagnosis is 1 / its place."""
     entries = tuple(
         _entry(case, rank, 1 / rank, [(ROLE, rank, proposal)]) for rank, proposal in enumerate(proposals, start=1)
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Flow
-from ddx_local.methods import baselines, scot, scot_steps
+from ddx_local.methods import baselines, counterfactual, counterfactual_steps, escalate, scot, scot_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,38 @@ METHODS: Mapping[str, Method] = {
             "5c final: final positions and withdrawals",
             "6 vote: scores and a ballot from every agent, weighted Borda count",
             "7 cant_miss: life-threatening conditions that the list lacks",
+        ),
+    ),
+    "counterfactual": Method(
+        name="counterfactual",
+        summary="specialists change findings of the case and measure what that does to each diagnosis",
+        citation="Improving Clinical Diagnosis with Counterfactual Multi-Agent Reasoning",
+        folders=("counterfactual",),
+        options=counterfactual_steps.Options,
+        flow=counterfactual.counterfactual,
+        embedding=lambda options: "editing" not in options.without,
+        rounds=(
+            "triage + differential: who takes part, what is under test",
+            "report + edit: facts by specialty; changes of the case for each specialist and diagnosis",
+            "probability: every candidate on the case and on every edited case, without sampling",
+            "stance: each specialist with its strongest tests, and the independent clinician",
+            "summary, edit, probability, stance: up to 3 further rounds, until 0.75 of the specialists agree",
+            "judge: only without agreement, bound to the candidates",
+            "trace: evidence for and against each candidate, and what would change the mind",
+        ),
+    ),
+    "auto": Method(
+        name="auto",
+        summary="a single agent first, SCoT where it is not sure",
+        citation="the difficulty-conditioned results of the SCoT paper",
+        folders=("zero_shot", "scot", "counterfactual"),
+        options=escalate.Options,
+        flow=escalate.auto,
+        embedding=lambda _: True,
+        rounds=(
+            "differential: the single agent's list, and 5 samples of it",
+            "probability: of each diagnosis of the list, without sampling",
+            "then nothing more, or the rounds of scot",
         ),
     ),
 }

@@ -78,6 +78,16 @@ def test_equal_names_become_one_entry_that_remembers_who_said_it_and_how() -> No
     assert {entry.entered_in for entry in driven.answer} == {"differential"}
 
 
+def test_names_are_kept_as_they_were_said() -> None:
+    said = [
+        "21-hydroxylase deficiency",
+        "  Type 1 diabetes mellitus",
+        "β-thalassemia",
+        "Graft-versus-host disease (acute)",
+    ]
+    assert names(built({"a": said})) == said
+
+
 def test_one_role_that_names_a_diagnosis_twice_is_one_proposer() -> None:
     driven = built({"a": ["MI", "Myocardial infarction"], "b": ["Pericarditis"]})
     assert driven.answer[0].roles == ("a",)
@@ -253,6 +263,16 @@ def test_entries_that_were_on_the_list_before_are_neither_compared_again_nor_joi
     assert len(driven.compared) == 2
     assert set(names(driven)) == {"Pericarditis", "Heart sac soreness"}
     assert sum("b" in entry.roles for entry in driven.answer) == 1
+
+
+def test_an_addition_with_an_alias_does_not_join_two_old_entries_and_each_name_finds_its_own() -> None:
+    old = built({"a": ["Malaria", "Ague fever"]}).answer
+    assert len(old) == 2
+    driven = built({"b": ["Malaria (Ague fever)"], "c": ["Ague fever"]}, old=old)
+    assert {entry.diagnosis: entry.roles for entry in driven.answer} == {
+        "Malaria": ("a", "b"),
+        "Ague fever": ("a", "c"),
+    }
 
 
 POOL = (

@@ -1,0 +1,198 @@
+"""The thread that owns a vLLM engine: it builds it, feeds it from a queue between steps, steps it, and ends with it.
+
+Stepping in another thread than the building one is slower. It knows requests as token ids and sampling parameters, not
+what they are for; what went wrong comes out in one line that quotes neither prompt nor grammar.
+"""
+
+import os
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+from ddx_local.engines.vllm_settings import VllmSettings
+from ddx_local.errors import CaseError, EngineError, EngineStartError
+
+Deliver = Callable[[Any], None]
+"""Receives what was waited for (a finished `RequestOutput`), or the exception that ended the wait."""
+
+
+class Owner(threading.Thread):
+    """All of vLLM runs in this thread. `ready` is settled when the engine is built, or could not be."""
+
+    def __init__(self, settings: VllmSettings) -> None:
+        super().__init__(name="vllm-owner", daemon=True)
+        self.ready: Future[None] = Future()
+        # From here on nobody can cancel it: who gives up waiting closes the owner instead.
+        self.ready.set_running_or_notify_cancel()
+        self._settings = settings
+        self._inbox: queue.SimpleQueue[Callable[[Any], None] | None] = queue.SimpleQueue()
+        self._waiting: dict[str, Deliver] = {}
+        self._ended = ""
+        self._state = threading.Lock()
+
+    def add(self, name: str, ids: list[int], parameters: Any, deliver: Deliver) -> None:
+        """Ask the engine for a completion of token ids; `name` is unique and holds no hyphen."""
+        self._put(name, deliver, partial(self._admit, name, ids, parameters))
+
+    def forget(self, name: str, deliver: Deliver) -> None:
+        """Empty the prefix cache."""
+        self._put(name, deliver, partial(self._forget, name))
+
+    def abort(self, name: str) -> None:
+        """Stop a request that nobody waits for any more."""
+        self._inbox.put(partial(self._abort, name))
+
+    def close(self) -> None:
+        """End after the current step; who waits gets an `EngineError`, and so does who comes later."""
+        self._inbox.put(None)
+
+    def run(self) -> None:
+        try:
+            engine = _build(self._settings)
+        except BaseException as error:
+            self._end("the engine did not start")
+            self.ready.set_exception(start_error(error, self._settings))
+            return
+        self.ready.set_result(None)
+        try:
+            while self._take(engine):
+                if engine.has_unfinished_requests():
+                    for output in engine.step():
+                        if output.finished:
+                            self._deliver(_plain(output.request_id), output)
+        except BaseException as error:
+            self._end(f"the engine died: {root_cause(error)}")
+        else:
+            self._end("the engine is closed")
+        finally:
+            _shut_down(engine)
+
+    def _put(self, name: str, deliver: Deliver, command: Callable[[Any], None]) -> None:
+        with self._state:
+            if not self._ended:
+                self._waiting[name] = deliver
+                self._inbox.put(command)
+                return
+        deliver(EngineError(self._ended))
+
+    def _take(self, engine: Any) -> bool:
+        """Do what is in the inbox; waits only while the engine has nothing to do. False: the owner is to end."""
+        block = not engine.has_unfinished_requests()
+        while True:
+            try:
+                command = self._inbox.get(block=block)
+            except queue.Empty:
+                return True
+            if command is None:
+                return False
+            command(engine)
+            block = False
+
+    def _admit(self, name: str, ids: list[int], parameters: Any, engine: Any) -> None:
+        try:
+            engine.add_request(name, {"prompt_token_ids": ids}, parameters)
+        except Exception as error:
+            # vLLM's own words may quote the grammar, which holds the words of the case.
+            refused = CaseError(f"vLLM refused a request ({type(error).__name__})", "Please report this.")
+            self._deliver(name, refused)
+
+    def _abort(self, name: str, engine: Any) -> None:
+        if self._waiting.pop(name, None):
+            engine.abort_request([name])
+
+    def _forget(self, name: str, engine: Any) -> None:
+        engine.reset_prefix_cache()
+        self._deliver(name, None)
+
+    def _deliver(self, name: str, result: Any) -> None:
+        if deliver := self._waiting.pop(name, None):
+            deliver(result)
+
+    def _end(self, reason: str) -> None:
+        with self._state:
+            self._ended = reason
+            waiting = list(self._waiting.values())
+            self._waiting.clear()
+        for deliver in waiting:
+            deliver(EngineError(reason))
+
+
+def _plain(request_id: str) -> str:
+    # vLLM may append a random suffix to an id that it was given.
+    return request_id.split("-")[0]
+
+
+def _build(settings: VllmSettings) -> Any:
+    if settings.device == "cpu":
+        # vLLM would keep a core free for its own front end, which in one process is this very thread.
+        os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
+        # vLLM would take this, in whole GiB, for the size that it is given as an argument.
+        os.environ.pop("VLLM_CPU_KVCACHE_SPACE", None)
+    # Standard output is for results.
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
+    # Forced decoding is a logits processor, which only the first model runner calls.
+    os.environ.setdefault("VLLM_USE_V2_MODEL_RUNNER", "0")
+    _quieten()
+    from vllm import EngineArgs
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+    from ddx_local.engines.vllm_forced import ForcedDecoding
+
+    arguments = EngineArgs(**settings.engine_arguments(), logits_processors=[ForcedDecoding])
+    return LLMEngine.from_engine_args(arguments)
+
+
+def _quieten() -> None:
+    """Keep what the libraries say about themselves away from the user's terminal; errors still come through."""
+    import logging
+    import warnings
+
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\..*")
+    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
+
+
+def _shut_down(engine: Any) -> None:
+    core = getattr(engine, "engine_core", None)
+    if core is not None:
+        core.shutdown()
+
+
+def root_cause(error: BaseException) -> str:
+    """The innermost exception in one line: what vLLM hides behind "see root cause above"."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    text = " ".join((_validation(error) or str(error)).split())
+    text = f"{text[:300]} ..." if len(text) > 300 else text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _validation(error: BaseException) -> str:
+    """What a pydantic error says first, without its advertisements; empty for any other error."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return ""
+    first = error.errors()[0]
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return f"{first['loc'][0]}: {message}" if first["loc"] else message
+
+
+def start_error(error: BaseException, settings: VllmSettings) -> EngineStartError:
+    """What kept the engine from starting, in one line, and what to do about it."""
+    cause = root_cause(error)
+    hint = None
+    if isinstance(error, ImportError):
+        hint = "Install the engine: `pip install ddx-local[cpu]` or `ddx-local[gpu]` (scripts/setup does it)."
+    elif settings.quantization is not None and ("quantization" in cause or settings.quantization in cause):
+        hint = f"Leave --quantization out, or name one that `{settings.card.name}` comes in."
+    elif "dtype" in cause:
+        hint = "Leave --dtype out, or use float32, bfloat16 or float16."
+    elif "memory" in cause.lower():
+        hint = (
+            f"Give the engine less: a shorter context (--max-model-len, now {settings.context}), a smaller KV cache "
+            f"(--kv-cache-gib, now {settings.kv_cache_gib}), or a smaller model."
+        )
+    return EngineStartError(f"vLLM could not load `{settings.card.name}` ({settings.device}): {cause}", hint)

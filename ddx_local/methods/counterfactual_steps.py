@@ -1,0 +1,183 @@
+"""The counterfactual method's questions: options with the paper's values, the answers' types, the steps that read them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ddx_local.flow import Step
+from ddx_local.methods.edits import Edit
+
+PARTS = ("editing", "rounds", "reports", "roles", "clinician")
+"""What `without` can switch off, for the paper's ablations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of counterfactual reasoning.
+
+    Args:
+        specialists: Specialists at most.
+        candidates: K, diagnoses under test.
+        samples: Samples of the differential; the candidates are the K most often named.
+        edits: N, edits of a specialist for each diagnosis.
+        rounds: R, further rounds after the first.
+        top: Counterfactuals that a specialist is shown.
+        consensus: Share of the specialists that must agree.
+        least_sip: An edit must preserve at least this much (SIP).
+        least_edit_sim: An edit must be at least this similar in spelling.
+        gap: signed (the same label before and after) or paper (equation 2); it decides the combined score.
+        without: Parts to leave out, for ablations: editing, rounds, reports, roles, clinician.
+    """
+
+    specialists: int = 5
+    candidates: int = 3
+    samples: int = 1
+    edits: int = 2
+    rounds: int = 3
+    top: int = 3
+    consensus: float = 0.75
+    least_sip: float = 0.85
+    least_edit_sim: float = 0.80
+    gap: Literal["signed", "paper"] = "signed"
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        limits = {
+            "specialists": (2, 8),
+            "candidates": (2, 8),
+            "samples": (1, 50),
+            "edits": (1, 5),
+            "rounds": (0, 10),
+            "top": (1, 10),
+        }
+        for name, (least, most) in limits.items():
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name} must be {least} to {most}")
+        if not all(0 <= value <= 1 for value in (self.consensus, self.least_sip, self.least_edit_sim)):
+            raise ValueError("consensus, least_sip and least_edit_sim must be 0 to 1")
+        if self.gap not in ("signed", "paper"):
+            raise ValueError("gap must be signed or paper")
+        if unknown := [name for name in self.without if name not in PARTS]:
+            raise ValueError(f"without: no part {unknown[0]!r}; known: {', '.join(PARTS)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    diagnosis: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    facts: tuple[str, ...]
+    report: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """Where a role stands. `questions` and `answers` are (to whom, text)."""
+
+    diagnosis: str
+    reasoning: str
+    discriminating: tuple[str, ...]
+    tests_show: str
+    questions: tuple[tuple[str, str], ...]
+    answers: tuple[tuple[str, str], ...]
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    agreed: str
+    disputed: str
+    open: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    diagnosis: str
+    reasoning: str
+    decides: tuple[str, ...]
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What speaks for and against a candidate, as quotes."""
+
+    supports: tuple[str, ...]
+    opposes: tuple[str, ...]
+    conclusion: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    candidates: Mapping[str, Weighed]
+    conclusion: str
+    would_change: str
+
+
+def _quotes(items: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(quote.strip() for quote in items))
+
+
+def _edits(answer: Any) -> tuple[Edit, ...]:
+    found = []
+    for item in answer["edits"]:
+        spans = tuple(
+            (span[0].strip(), span[1].strip() if len(span) > 1 else "") for span in item["spans"] if span[0] is not None
+        )
+        found.append(Edit(item["operation"], item["feature"], spans))
+    return tuple(found)
+
+
+def _exchange(items: Any, what: str) -> tuple[tuple[str, str], ...]:
+    """One question or answer for each addressee: the first."""
+    found: dict[str, str] = {}
+    for item in items:
+        found.setdefault(item["to"], item[what].strip())
+    return tuple(found.items())
+
+
+def _stance(answer: Any) -> Stance:
+    return Stance(
+        diagnosis=answer["diagnosis"].strip(),
+        reasoning=(answer["reasoning"] + (f" Criticism: {answer['critique']}" if "critique" in answer else "")).strip(),
+        discriminating=_quotes(answer["discriminating"]),
+        tests_show=answer.get("tests_show", "").strip(),
+        questions=_exchange(answer["questions"], "question"),
+        answers=_exchange(answer["answers"], "answer"),
+        confidence=answer["confidence"],
+    )
+
+
+def _trace(answer: Any) -> Trace:
+    weighed = {
+        item["diagnosis"]: Weighed(_quotes(item["for"]), _quotes(item["against"]), item["conclusion"].strip())
+        for item in answer["candidates"]
+    }
+    return Trace(weighed, answer["conclusion"].strip(), answer["would_change"].strip())
+
+
+def _candidates(answer: Any) -> tuple[Candidate, ...]:
+    return tuple(Candidate(item["diagnosis"].strip(), item["reason"].strip()) for item in answer["differential"])
+
+
+TRIAGE: Step[tuple[str, ...]] = Step("counterfactual/triage", tuple)
+DIFFERENTIAL = Step("counterfactual/differential", _candidates)
+REPORT = Step("counterfactual/report", lambda answer: Report(_quotes(answer["facts"]), answer["report"].strip()))
+EDIT = Step("counterfactual/edit", _edits)
+PROBABILITY: Step[Any] = Step("counterfactual/probability", lambda answer: answer)
+STANCE = Step("counterfactual/stance", _stance)
+CLINICIAN = Step("counterfactual/clinician", _stance)
+SUMMARY = Step(
+    "counterfactual/summary",
+    lambda answer: Summary(answer["agreed"].strip(), answer["disputed"].strip(), answer["open"].strip()),
+)
+JUDGE = Step(
+    "counterfactual/judge",
+    lambda answer: Verdict(
+        answer["diagnosis"], answer["reasoning"].strip(), _quotes(answer["decides"]), answer["confidence"]
+    ),
+)
+TRACE = Step("counterfactual/trace", _trace)
