@@ -4,7 +4,8 @@ A template is a list of rules over string literals, groups, `|`, `?`, `{m}`, `{m
 and slots `{{kind arguments}}`. Every kind owns its expansion, its escaping and its bound in UTF-8 bytes:
 
     {{text 80}}             JSON string of 1 to 80 characters, in the alphabet of the slots' texts
-    {{name 60}}             the same for a name of 2 to 60: letters, digits and - ' ( ) , / + . only
+    {{name 128}}            the same for a name of 2 to 128: letters, digits and - ' ( ) , / + . ~ only; a name may hold up
+                            to 4 Latin letters with marks or Greek letters (Sjögren, β) whatever the slots' texts hold
     {{int 1 10}}            whole number
     {{choice S}}            one item of list slot S
     {{quote S 60}}          verbatim piece of text slot S of 12 to 60 characters; `null` where the text has none
@@ -32,6 +33,9 @@ from ddx_local.grammar_template import GrammarError, parse, read_repeat, read_sl
 
 LEAST_QUOTE = 12
 """Characters of the shortest quote: shorter ones ("he ", "of ") say nothing."""
+
+MOST_MARKED = 4
+"""Letters beyond ASCII in a name, where the slots' texts have none."""
 
 MOST_ITEMS = 64
 """llguidance keeps the used items of a permutation in one 64-bit word."""
@@ -207,10 +211,13 @@ class _Expander:
 
     def _name(self, most: str) -> _Part:
         count, width = self._number(most), self._alphabet()
-        first = "A-Za-z0-9" + _BEYOND_ASCII[width]
-        inner = f"{first}\\-'\\(\\),\\/+."
+        first = "A-Za-z0-9" + (_BEYOND_ASCII[width] or _IN_NAMES)
+        inner = f"{first}\\-'\\(\\),\\/+.~"
         body = f"[{first}][{inner} ]{{0,{count - 2}}}[{first}\\)]"  # a name neither begins nor ends in a blank
-        return self._terminal(f"NAME_{count}", f'/"{body}"/', width * count + 2)
+        if width > 1:
+            return self._terminal(f"NAME_{count}", f'/"{body}"/', width * count + 2)
+        few = f"[ -~]*([{_IN_NAMES}][ -~]*){{0,{MOST_MARKED}}}"  # all of them would double the longest output
+        return self._terminal(f"NAME_{count}", f'/"{body}"/ & /{few}/', count + min(count, MOST_MARKED) + 2)
 
     def _int(self, least: str, most: str) -> _Part:
         low, high = self._bounds(least, most)
@@ -316,6 +323,9 @@ class _Expander:
         letters = {letter for text in texts if not text.isascii() for letter in text if letter.isalpha()}
         return max((len(letter.encode(errors="replace")) for letter in letters), default=1)
 
+
+_IN_NAMES = r"\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{391}-\u{3A9}\u{3B1}-\u{3C9}"
+"""Latin letters with marks and Greek ones, of two bytes each: names of diseases have them in any language."""
 
 _BEYOND_ASCII = {
     1: "",

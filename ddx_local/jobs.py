@@ -194,7 +194,14 @@ async def _drive_all(
         append,
         at_once=at_once,
         finished_before=len(cases) - len(owed),
+        counts=_counted(opened) if opened else dict,
     )
+
+
+def _counted(opened: Opened) -> Callable[[], Mapping[str, int]]:
+    """What reached the engine from now on."""
+    before = dict(opened.counts())
+    return lambda: {name: count - before.get(name, 0) for name, count in opened.counts().items()}
 
 
 def _options(header: RunStarted) -> Any:

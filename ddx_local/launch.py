@@ -7,17 +7,26 @@ import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 from typing import Any
 
 from ddx_local import models
+from ddx_local.engines.cached import CachedEngine
 from ddx_local.engines.protocol import Engine
+from ddx_local.engines.quantization import checkpoint_method, for_transformers, for_vllm
 from ddx_local.errors import EngineStartError, ModelError
 from ddx_local.rounds import Consultant
+from ddx_local.score_cache import ScoreCache
+from ddx_local.score_file import beside
 from ddx_local.settings import Settings
 
 Say = Callable[[str], None]
 
-ENGINES: Mapping[str, str] = {"vllm": "ddx_local.launch:open_vllm", "scripted": "ddx_local.launch:open_scripted"}
+ENGINES: Mapping[str, str] = {
+    "vllm": "ddx_local.launch:open_vllm",
+    "transformers": "ddx_local.launch:open_transformers",
+    "scripted": "ddx_local.launch:open_scripted",
+}
 """Engine name -> what opens it; imported when it is asked for."""
 
 ENGINE_SETTINGS = (
@@ -38,18 +47,26 @@ ENGINE_SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A running engine and who answers consultations."""
+    """A running engine and who answers consultations; `counts` says what reached the engine so far."""
 
     engine: Engine
     consultants: Mapping[type, Consultant]
+    counts: Callable[[], Mapping[str, int]] = dict
 
 
-async def open_all(settings: Settings, *, embedding: bool, say: Say) -> Opened:
+async def open_all(settings: Settings, *, embedding: bool, say: Say, store: Path | None = None) -> Opened:
     """Open the engine, and the embedding model's place where a method needs it.
+
+    Args:
+        settings: Which engine and model; `probability_cache` puts the engine behind a cache of label probabilities.
+        embedding: Whether a method needs the embedding model.
+        say: Hears what happens.
+        store: The run store's file, beside which probabilities are kept; None keeps them in memory.
 
     Raises:
         ModelError: A model is not there, not whole, or not usable.
         EngineStartError: The engine did not start.
+        StoreError: The probability cache is damaged.
     """
     consultants: dict[type, Consultant] = {}
     if embedding and settings.engine != "scripted":
@@ -65,17 +82,23 @@ async def open_all(settings: Settings, *, embedding: bool, say: Say) -> Opened:
         consultants[Similarity] = spelling_similarity
     module, _, name = ENGINES[settings.engine].partition(":")
     opener: Callable[[Settings, Say], Awaitable[Engine]] = getattr(importlib.import_module(module), name)
-    return Opened(await opener(settings, say), consultants)
+    if not settings.probability_cache:
+        return Opened(await opener(settings, say), consultants)
+    scores = ScoreCache.for_run(beside(store))
+    try:
+        engine = CachedEngine(await opener(settings, say), scores)
+    except BaseException:
+        scores.close()
+        raise
+    return Opened(engine, consultants, lambda: engine.counts)
 
 
 async def open_vllm(settings: Settings, say: Say) -> Engine:
     device = resolve_device(settings.device)
-    if settings.quantization in ("bitsandbytes", "gguf") and device == "cpu":
-        raise EngineStartError(
-            f"--quantization {settings.quantization}: does not run on a CPU", "Leave it out, or use a GPU."
-        )
-    card = checked(settings.model, "chat")
+    asked = settings.quantization or models.card(settings.model).quantization
     folder = models.snapshot(settings.model)
+    quantization = for_vllm(asked, folder, device)
+    card = checked(settings.model, "chat")
     from ddx_local.engines.vllm import VllmEngine, VllmSettings
 
     choice = VllmSettings(
@@ -83,19 +106,42 @@ async def open_vllm(settings: Settings, say: Say) -> Engine:
         card=card,
         weights_sha256=models.weights_sha256(folder),
         device=device,
-        dtype=settings.dtype,
+        dtype=_dtype(settings, card, quantized=bool(quantization or checkpoint_method(folder))),
         max_model_len=settings.max_model_len,
         tensor_parallel=settings.tensor_parallel,
         pipeline_parallel=settings.pipeline_parallel,
         gpu_memory_fraction=settings.gpu_memory_fraction,
         kv_cache_gib=settings.kv_cache_gib,
         max_sequences=settings.max_sequences,
-        quantization=settings.quantization,
+        quantization=quantization,
         compiled=settings.compiled,
         thinking=settings.thinking,
     )
     say(f"loading {card.name} ({choice.resolved_dtype} on {device})")
     return await VllmEngine.open(choice)
+
+
+async def open_transformers(settings: Settings, say: Say) -> Engine:
+    quantization = for_transformers(settings.quantization or models.card(settings.model).quantization)
+    card = checked(settings.model, "chat")
+    folder = models.snapshot(settings.model)
+    from ddx_local.engines.transformers import TransformersEngine, TransformersSettings, cuda_or_cpu
+
+    choice = TransformersSettings(
+        folder=folder,
+        card=card,
+        weights_sha256=models.weights_sha256(folder),
+        device=cuda_or_cpu(settings.device),
+        dtype=_dtype(settings, card, quantized=bool(quantization or checkpoint_method(folder))),
+        quantization=quantization,
+        max_model_len=settings.max_model_len,
+        max_sequences=settings.max_sequences,
+        kv_cache_gib=settings.kv_cache_gib,
+        gpu_memory_fraction=settings.gpu_memory_fraction,
+        thinking=settings.thinking,
+    )
+    say(f"loading {card.name} ({choice.resolved_dtype} on {choice.device}, transformers)")
+    return await TransformersEngine.open(choice)
 
 
 async def open_scripted(settings: Settings, say: Say) -> Engine:
@@ -135,6 +181,11 @@ def resolve_device(device: str) -> str:
     raise EngineStartError(
         "vLLM is not installed", "Install it: `pip install ddx-local[cpu]` or `ddx-local[gpu]` (scripts/setup does it)."
     )
+
+
+def _dtype(settings: Settings, card: models.ModelCard, *, quantized: bool) -> str:
+    """Quantised weights have no exact numbers to be had, and few kernels for float32."""
+    return card.dtype if settings.dtype == "auto" and quantized else settings.dtype
 
 
 def engine_settings(settings: Settings) -> dict[str, Any]:

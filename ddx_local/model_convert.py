@@ -1,11 +1,12 @@
 """Turns one GGUF file into a folder of safetensors: `python -m ddx_local.model_convert GGUF OUT [QUIRKS]`.
 
-A process of its own, so that its memory (about 1 GB for 135 million weights) comes back, and offline from its first
+A process of its own, so that its memory (1 GB for 135 million weights, 3.4 GB for Gemma's 268) comes back, and offline from its first
 line. It knows no store and no card; QUIRKS is a `ChatQuirks` as JSON.
 """
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,16 @@ def convert(gguf_file: Path, out: Path, quirks: ChatQuirks) -> None:
     go_offline()
     import torch
     import transformers
+    from gguf import GGUFReader
 
+    fields = GGUFReader(gguf_file).fields
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
     where = {"gguf_file": gguf_file.name, "local_files_only": True}
     folder = str(gguf_file.parent)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **where)
-    _restore_pre_tokenizer(tokenizer, gguf_file)
+    _restore_pre_tokenizer(tokenizer, fields, gguf_file.name)
+    _restore_bos(tokenizer, fields)
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.bfloat16, quantization_config=transformers.GgufConfig(dequantize=True), **where
     )
@@ -53,16 +57,16 @@ def convert(gguf_file: Path, out: Path, quirks: ChatQuirks) -> None:
             raise ModelError(f"{finding.file}: {finding.message}", hint=finding.hint)
 
 
-def _restore_pre_tokenizer(tokenizer: Any, gguf_file: Path) -> None:
+def _restore_pre_tokenizer(tokenizer: Any, fields: Mapping[str, Any], name: str) -> None:
     r"""Puts back the text splitter that the GGUF file names and transformers 5.19 replaces by GPT-2's.
 
     Without it, blanks before a digit ("\n\n1.", "  20") become tokens that the model has not seen there. SmolLM's
     splitter takes every digit alone first, then splits as GPT-2 does: llama.cpp, LLAMA_VOCAB_PRE_TYPE_SMOLLM.
+    SentencePiece's vocabularies ("llama") have no splitter. Gemma's, as transformers rebuilds it, gives the tokens of the
+    sentencepiece library itself, but for runs of more than 31 blanks, which it divides in other places.
     """
-    from gguf import GGUFReader
     from tokenizers import pre_tokenizers
 
-    fields = GGUFReader(gguf_file).fields
     if fields["tokenizer.ggml.model"].contents() != "gpt2":
         return
     match fields["tokenizer.ggml.pre"].contents():
@@ -73,7 +77,18 @@ def _restore_pre_tokenizer(tokenizer: Any, gguf_file: Path) -> None:
         case "gpt-2":
             pass
         case other:
-            raise ModelError(f"{gguf_file.name}: pre-tokenizer {other!r} cannot be rebuilt", hint="Use safetensors.")
+            raise ModelError(f"{name}: pre-tokenizer {other!r} cannot be rebuilt", hint="Use safetensors.")
+
+
+def _restore_bos(tokenizer: Any, fields: Mapping[str, Any]) -> None:
+    """Begins plain text with the BOS where the GGUF file says so, which transformers 5.19 does not read.
+
+    Gemma 3 270M without it: 5.9 instead of 2.5 nats for a token of plain English.
+    """
+    stated = fields.get("tokenizer.ggml.add_bos_token")
+    if stated is not None and stated.contents():
+        tokenizer.add_bos_token = True
+        tokenizer.update_post_processor()
 
 
 def main(arguments: list[str]) -> int:

@@ -8,6 +8,7 @@ from ddx_local.model_card import (
     SamplingDefaults,
     Source,
     Thinking,
+    Wheel,
     card,
     cards,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "SamplingDefaults",
     "Source",
     "Thinking",
+    "Wheel",
     "card",
     "cards",
     "chat_ids",

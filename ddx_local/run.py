@@ -78,6 +78,7 @@ async def run_cases(
     *,
     at_once: int,
     finished_before: int = 0,
+    counts: Callable[[], Mapping[str, int]] = dict,
 ) -> Mapping[str, Differential | CaseFailed]:
     """Drive many cases; the engine batches whatever is ready.
 
@@ -88,6 +89,7 @@ async def run_cases(
         append: Makes events durable.
         at_once: How many cases are in flight.
         finished_before: Cases that an interrupted run had finished; they count in its `RunFinished`.
+        counts: What its `RunFinished` says beside that, as of its end.
 
     Returns:
         Case id -> answer or failure, in the order of `cases`.
@@ -104,7 +106,10 @@ async def run_cases(
         failed = sum(isinstance(result, CaseFailed) for result in results.values())
         finished = finished_before + len(results) - failed
         seconds = time.perf_counter() - began
-        append([RunFinished(at=now(), status=status, finished=finished, failed=failed, seconds=seconds)], [])
+        end = RunFinished(
+            at=now(), status=status, finished=finished, failed=failed, seconds=seconds, counts=dict(counts())
+        )
+        append([end], [])
 
     try:
         await all_or_first_error([one(case) for case in cases])

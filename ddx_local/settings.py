@@ -39,14 +39,14 @@ class Settings(BaseSettings):
     """Model card to run."""
     embedding_model: str = "all-minilm-l6-v2"
     """Model card for similarity of meaning."""
-    engine: Literal["vllm", "scripted"] = "vllm"
+    engine: Literal["vllm", "transformers", "scripted"] = "vllm"
     """What runs it."""
     default_method: str = "scot"
     """Method of `diagnose` without --method."""
     seed: int = Field(default=0, ge=0)
     """Seed of a run."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where the engine runs; auto: what the installed vLLM is for."""
+    """Where the engine runs; auto: what the installed vLLM is for, or for transformers a GPU where PyTorch sees one."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Number format; auto: float32 on a CPU (exact), the weights' own on a GPU."""
     max_model_len: int | None = Field(default=None, ge=256)
@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     max_sequences: int = Field(default=64, ge=1)
     """Requests that are computed at once."""
     quantization: str | None = None
-    """Quantisation, as vLLM names it; none where it is not given."""
+    """Quantisation, as vLLM names it, or bitsandbytes-4bit and bitsandbytes-8bit for transformers; the card's, or none."""
     compiled: bool = False
     """Compile the model: starts a minute later, runs up to 1.4 times faster."""
     thinking: bool = False
@@ -71,6 +71,8 @@ class Settings(BaseSettings):
     """Cases in flight at once."""
     store: Path | None = None
     """The run store; runs.sqlite in the user's data folder where it is not given."""
+    probability_cache: bool = True
+    """Keep label probabilities beside the run store, so that the same question is not computed twice."""
     method: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options by method: `[method.scot]` and its fields."""
 

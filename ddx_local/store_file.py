@@ -1,4 +1,4 @@
-"""The run store as a file: its mode, who works on a run now, and what goes wrong with it in one sentence. It knows no tables."""
+"""A store as a file: its mode, who works on a run now, and what goes wrong with it in one sentence. It knows no tables."""
 
 import fcntl
 import hashlib
@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from ddx_local.errors import StoreError
 
@@ -20,12 +21,17 @@ def make_private(path: Path) -> None:
         OSError: It cannot be made or opened.
         StoreError: Something else is there; it is left as it is.
     """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "rb") as file:
+    with private_file(path) as file:
         start = file.read(len(_DATABASE))
         if start and start != _DATABASE:
             raise StoreError(f"{path} is no run store but another kind of file", "Give another --store.")
         os.fchmod(file.fileno(), 0o600)
+
+
+def private_file(path: Path) -> BinaryIO:
+    """Open a file, made with its mode where it is not there, its folder too. Raises `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "rb")
 
 
 @contextmanager
@@ -52,10 +58,10 @@ def claimed(path: Path, run_id: str) -> Iterator[None]:
 
 
 @contextmanager
-def explained(path: Path | None) -> Iterator[None]:
+def explained(path: Path | None, what: str = "run store") -> Iterator[None]:
     """Turn what SQLite and the file system say into one sentence that names the file and the reason."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise StoreError(f"the run store {path or '(memory)'} cannot be used: {reason}") from error
+        raise StoreError(f"the {what} {path or '(memory)'} cannot be used: {reason}") from error

@@ -4,8 +4,10 @@ The network guard is the program's own (`ddx_local.offline`): loopback and Unix 
 a test that was skipped for want of the shared data fails the session if the data is there after all.
 """
 
+import fcntl
 import os
 import subprocess
+import tempfile
 import venv
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -98,13 +100,16 @@ def guarded_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def opened() -> AsyncIterator["Opened"]:
-    """The embedded models as `diagnose` opens them, the engine in float32: one for the whole session, never to be closed."""
+    """The embedded models as `diagnose` opens them, float32, without kept probabilities: one for the session, never closed."""
     from ddx_local.launch import open_all
     from ddx_local.settings import Settings
 
-    found = await open_all(Settings(), embedding=True, say=lambda _: None)
-    yield found
-    await found.engine.aclose()
+    # Two real engines on the same few cores slow each other down tenfold: test sessions take turns.
+    with (Path(tempfile.gettempdir()) / "ddx-local-test-engine.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        found = await open_all(Settings(probability_cache=False), embedding=True, say=lambda _: None)
+        yield found
+        await found.engine.aclose()
 
 
 @pytest.fixture(scope="session")

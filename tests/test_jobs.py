@@ -44,9 +44,9 @@ from ddx_local.methods.table import METHODS
 from ddx_local.request import Request
 from ddx_local.result import schema
 from ddx_local.store import Store
+from tests.command import ROOT, Command
 from tests.test_rounds import timeless
 
-ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("sudden-painful-toe", "exertional-chest-pressure")
 FILES = tuple(ROOT / "bench" / "cases" / f"{name}.txt" for name in NAMES)
 CASES = tuple(Case(file.stem, file.read_text("utf-8")) for file in FILES)
@@ -54,7 +54,7 @@ CASES = tuple(Case(file.stem, file.read_text("utf-8")) for file in FILES)
 
 def job(method: str = "scot", cases: tuple[Case, ...] = CASES, **changes: Any) -> jobs.Job:
     chosen = METHODS[method]
-    values = {"agents": 2, "k": 2} if method == "scot" else {}
+    values = {"agents": 2, "k": 2, "without": ("refinement",)} if method == "scot" else {}
     options = chosen.options(**{**values, **changes})
     return jobs.Job(chosen, options, "scripted", "scripted", 0, {}, cases)
 
@@ -103,85 +103,61 @@ def lasting(documents: Any) -> list[Any]:
 
 
 def history(store: Store, run_id: str) -> dict[str, list[Event]]:
-    """The events of each case and of the run, without times and the run's id."""
-    found = {}
-    for case_id in ("", *NAMES):
-        events = timeless(store.events(run_id, case_id))
-        found[case_id] = [replace(item, run_id="") if isinstance(item, RunStarted) else item for item in events]
+    """The events of each case and of the run, without times, the run's id and the counts of the engine's process."""
+    found: dict[str, list[Event]] = {case_id: timeless(store.events(run_id, case_id)) for case_id in ("", *NAMES)}
+    own: Mapping[type[Event], Mapping[str, Any]] = {RunStarted: {"run_id": ""}, RunFinished: {"counts": {}}}
+    found[""] = [replace(event, **own.get(type(event), {})) for event in found[""]]
     return found
 
 
 # --- kill -9 ------------------------------------------------------------------------------------------------------------
 
 
+SETTINGS = {"agents": "2", "k": "2", "without": "refinement"}
+DIAGNOSE: tuple[str | Path, ...] = (
+    "diagnose",
+    *FILES,
+    "--engine",
+    "scripted",
+    *[f"--option={k}={v}" for k, v in SETTINGS.items()],
+)
+
+
 class Disturbed:
-    """The real command line, each time in a process of its own, with a slow scripted engine and a store on disk."""
+    """The command line with a slow scripted engine and a store of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.store = folder / "runs.sqlite"
-        self._folder = folder
-        self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.slow_cli"],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "DDX_TEST_DELAY": "0.005"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self.command = Command(folder)
 
-    def begin(self, *words: str) -> int:
+    def begin(self, *words: str | Path) -> int:
         """Start a verb; returns the process's number as soon as its run is recorded."""
-        pid = self._ask(json.dumps([*words, "--store", str(self.store)]))
-        errors = self._folder / f"{pid}.err"
-        for _ in range(20_000):
-            said = errors.read_text() if errors.exists() else ""
-            if " on scripted: " in said:
-                return pid
-            time.sleep(0.001)
-        raise AssertionError(f"it never began: {said}")
+        pid = self.command.begin(*words, "--store", self.store, env={"DDX_TEST_DELAY": "0.005"})
+        self.command.wait_for(" on scripted: ")
+        return pid
 
     def end(self) -> int:
-        """Wait for that process; returns its exit code, negative where a signal ended it."""
-        assert self._server.stdout is not None
-        return int(self._server.stdout.readline())
-
-    def close(self) -> None:
-        assert self._server.stdin is not None
-        self._server.stdin.close()
-        self._server.wait(60)
-
-    def _ask(self, line: str) -> int:
-        assert self._server.stdin is not None
-        self._server.stdin.write(line + "\n")
-        self._server.stdin.flush()
-        return self.end()
-
-
-SETTINGS = {"agents": "2", "k": "2", "without": "relevance,cant_miss"}
-DIAGNOSE = ("diagnose", *map(str, FILES), "--engine", "scripted", *[f"--option={k}={v}" for k, v in SETTINGS.items()])
+        return self.command.end().code
 
 
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disturbed]:
     found = Disturbed(tmp_path_factory.mktemp("disturbed"))
     yield found
-    found.close()
+    found.command.close()
 
 
 @pytest.fixture(scope="module")
-def undisturbed(cli: Disturbed) -> tuple[Store, str, float]:
-    """A run that nobody disturbed: its store, its id, and how long it took from its first event to its last."""
-    for _ in range(2):  # the first one is slower
-        cli.begin(*DIAGNOSE)
-        began = time.perf_counter()
-        assert cli.end() == 0
-        seconds = time.perf_counter() - began
+def undisturbed(cli: Disturbed) -> tuple[Store, str]:
+    """A run that nobody disturbed: its store and its id."""
+    cli.begin(*DIAGNOSE)
+    assert cli.end() == 0
     store = Store(cli.store)
-    return store, store.find("last").run_id, seconds
+    return store, store.find("last").run_id
 
 
-def check_as_undisturbed(store: Store, run_id: str, undisturbed: tuple[Store, str, float]) -> None:
-    whole, whole_id, _ = undisturbed
+def check_as_undisturbed(store: Store, run_id: str, undisturbed: tuple[Store, str]) -> None:
+    whole, whole_id = undisturbed
     for kind in (Asked, Answered):
         calls = Counter((item.case_id, item.round, item.key) for item in store.events(run_id) if isinstance(item, kind))
         assert set(calls.values()) == {1}, f"{kind.__name__}: a finished call was repeated"
@@ -193,18 +169,19 @@ def check_as_undisturbed(store: Store, run_id: str, undisturbed: tuple[Store, st
 
 
 def test_a_run_killed_at_20_random_moments_resumes_to_what_an_undisturbed_one_gives(
-    cli: Disturbed, undisturbed: tuple[Store, str, float]
+    cli: Disturbed, undisturbed: tuple[Store, str]
 ) -> None:
-    store, _, seconds = undisturbed
-    moments = random.Random(20260101)
+    store, whole_id = undisturbed
+    total = len(store.events(whole_id))
+    chance = random.Random(20260101)
     depths: list[int] = []
     for number in range(20):
         pid = cli.begin(*DIAGNOSE)
-        # One in each twentieth of the run, so that all of it is covered.
-        time.sleep(seconds * (number + moments.random()) / 20)
+        # One in each twentieth of the run, so that all of it is covered, and there at any moment of an answer.
+        run_id = wait_for(store, whole_id, total * (number + chance.random()) / 20)
+        time.sleep(chance.random() * 0.006)
         os.kill(pid, signal.SIGKILL)
         cli.end()
-        run_id = store.find("last").run_id
         before = store.events(run_id)
         depths.append(len(before))
         engine = ScriptedEngine(by_policy("walk"))
@@ -215,17 +192,28 @@ def test_a_run_killed_at_20_random_moments_resumes_to_what_an_undisturbed_one_gi
     assert len(set(depths)) >= 10, f"the kills were not spread over the run: {depths}"
 
 
+def wait_for(store: Store, whole_id: str, events: float) -> str:
+    """Until the newest run has so many events; its id."""
+    for _ in range(20_000):
+        run_id = next(row.run_id for row in store.runs() if row.run_id != whole_id)
+        (count,) = store._connection.execute("SELECT count(*) FROM events WHERE run_id = ?", (run_id,)).fetchone()
+        if count >= events:
+            return run_id
+        time.sleep(0.003)
+    raise AssertionError("the run stands still")
+
+
 def model_answers(events: tuple[Event, ...]) -> int:
     return sum(isinstance(event, Answered) and event.text != "" for event in events)
 
 
 def test_a_run_killed_again_and_again_by_the_command_line_alone_ends_as_undisturbed(
-    cli: Disturbed, undisturbed: tuple[Store, str, float]
+    cli: Disturbed, undisturbed: tuple[Store, str]
 ) -> None:
-    store, _, seconds = undisturbed
+    store, whole_id = undisturbed
     pid = cli.begin(*DIAGNOSE)
-    for _ in range(3):
-        time.sleep(seconds / 4)
+    for part in (0.2, 0.5, 0.8):
+        wait_for(store, whole_id, part * len(store.events(whole_id)))
         os.kill(pid, signal.SIGKILL)
         assert cli.end() == -signal.SIGKILL
         pid = cli.begin("runs", "resume", "last")
@@ -290,7 +278,7 @@ def test_a_resumed_run_that_fails_is_not_whole(tmp_path: Path) -> None:
 def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Copies of prompts and grammars that a test may change."""
     for name in ("prompts", "grammars"):
-        shutil.copytree(data_dir(name), tmp_path / "files" / name)  # type: ignore[arg-type]
+        shutil.copytree(data_dir(name), tmp_path / "files" / name)
     files = tmp_path / "files"
     monkeypatch.setattr(jobs, "Assets", lambda: Assets(files / "prompts", files / "grammars"))
     return files
@@ -346,9 +334,15 @@ def rewrite(store: Store, kind: type[Event], change: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"options": {"agents": 3, "k": 2}}, r"round 0 `scot/panel`.*changed: slot `agents`"),
+        (
+            {"options": {"agents": 3, "k": 2, "without": ["refinement"]}},
+            r"round 0 `scot/panel`.*changed: slot `agents`",
+        ),
         ({"seed": 1}, r"round 0 `scot/panel`.*changed: seed"),
-        ({"options": {"agents": 2, "k": 2, "temperature_conservative": 0.9}}, "changed: temperature"),
+        (
+            {"options": {"agents": 2, "k": 2, "without": ["refinement"], "temperature_conservative": 0.9}},
+            "changed: temperature",
+        ),
         ({"options": {"agents": 2, "k": 2, "without": ["relevance"]}}, r"round 1 `size`: .* what is consulted about"),
     ],
 )
@@ -518,15 +512,19 @@ def test_ids_of_runs_sort_by_time_and_are_never_the_same() -> None:
 def test_a_listener_hears_every_event_once_after_it_is_recorded_with_its_texts(tmp_path: Path) -> None:
     store = Store(tmp_path / "runs.sqlite")
     heard: list[Event] = []
+    durable: list[bool] = []
+    said: list[bool] = []
 
     def listen(event: Event, texts: Mapping[str, str]) -> None:
         heard.append(event)
-        assert store.events(store.runs()[0].run_id)[len(heard) - 1] == event, "heard before it was durable"
+        durable.append(event in store.events(store.runs()[0].run_id))
         if isinstance(event, Answered) and event.text:
-            assert sha256(texts[event.text]) == event.text
+            said.append(sha256(texts[event.text]) == event.text)
 
     run_id = start(job("zero-shot"), store, listener=listen)
     assert tuple(heard) == store.events(run_id)
+    assert durable == [True] * len(heard)
+    assert said == [True, True]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("fever"), BrokenPipeError(), UsageError("x"), KeyError("fever")])
@@ -563,19 +561,6 @@ def test_a_listener_that_raises_breaks_no_run_even_where_standard_error_is_gone(
     assert jobs.is_whole(store, run_id)
 
 
-def test_a_listener_can_still_stop_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
-    def listen(event: Event, _: Mapping[str, str]) -> None:
-        if isinstance(event, Answered):
-            raise KeyboardInterrupt
-
-    store = Store(tmp_path / "runs.sqlite")
-    with pytest.raises(KeyboardInterrupt):
-        start(job("zero-shot"), store, listener=listen)
-    run_id = store.runs()[0].run_id
-    resume(run_id, store)
-    assert jobs.is_whole(store, run_id)
-
-
 def test_a_listener_of_a_resumed_run_hears_what_was_before(tmp_path: Path) -> None:
     store = Store(tmp_path / "runs.sqlite")
     run_id = cut_short(store, job("zero-shot"), 1)
@@ -591,7 +576,7 @@ def test_documents_of_finished_failed_and_cancelled_runs_obey_the_schema(tmp_pat
     check = jsonschema.Draft202012Validator(schema(), format_checker=jsonschema.FormatChecker()).validate
     store = Store(tmp_path / "runs.sqlite")
     runs = [
-        ("finished", start(job(), store)),
+        ("finished", start(job(without=()), store)),
         ("finished", start(job("best-of-n", n=3), store)),
         ("failed", start(job("zero-shot"), store, ScriptedEngine(lambda _: ""))),
     ]

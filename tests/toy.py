@@ -100,7 +100,7 @@ class Toy:
             assets=toy_assets(self.folder),
             append=self._append,
             seed=self.seed,
-            consultants={Similarity: spelling_similarity},
+            consultants={Similarity: spelling_similarity} if engine else {},
             history=self.store.events(self.run_id, case.id),
             recorded_text=lambda address: self.store.text(self.run_id, address),
             recording=recording,

@@ -34,7 +34,7 @@ def prefix_ratio() -> dict[str, float]:
     forget()
     scot(vignettes(2), noting)
     engine: Any = opened().engine
-    prompts = [engine._prompt_ids(request) for batch in noting.batches for request in batch]
+    prompts = [ids for batch in noting.batches for ids in engine._front.prompts(batch)]
     computed = sum(item.prompt_tokens - item.cached_tokens for _, item in noting.answered)
     return {"prefix_ratio": computed / trie_tokens(prompts, engine.settings.block_size or 16)}
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ddx_local import jobs, launch, options
 from ddx_local.case import Case
-from ddx_local.engines.protocol import OnCompletion
+from ddx_local.engines.protocol import OnCompletion, Tokens
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Size
 from ddx_local.settings import Settings
 from ddx_local.store import Store
@@ -37,8 +37,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 @cache
 def opened() -> launch.Opened:
-    """The embedded model in the real engine, float32, as `diagnose` opens it."""
-    return run(launch.open_all(Settings(), embedding=True, say=lambda _: None))
+    """The embedded model in the real engine, float32, as `diagnose` opens it, but without kept probabilities."""
+    return run(launch.open_all(Settings(probability_cache=False), embedding=True, say=lambda _: None))
 
 
 class Noting:
@@ -66,6 +66,10 @@ class Noting:
 
     async def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[tuple[Loglikelihood, ...]]:
         found: Sequence[tuple[Loglikelihood, ...]] = await self.engine.loglikelihood(requests)
+        return found
+
+    async def tokens(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[Tokens]:
+        found: Sequence[Tokens] = await self.engine.tokens(requests)
         return found
 
     async def measure(self, requests: Sequence[Request]) -> Sequence[Size]:

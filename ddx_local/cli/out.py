@@ -3,10 +3,32 @@
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ddx_local.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """Where results go: JSON to a file or `-`, a report to a file, and whether people are told nothing."""
+
+    json: str | None = None
+    html: str | None = None
+    quiet: bool = False
+
+    def check(self) -> None:
+        """Find out before the work, not after it, that a result cannot be written; raises `UsageError`."""
+        if self.json not in (None, "-"):
+            check_writable(Path(str(self.json)), "--json")
+        if self.html == "-":
+            raise UsageError("--html -: a report goes to a file", "Give a file's name; /dev/stdout is one, too.")
+        if self.html is not None:
+            check_writable(Path(self.html), "--html")
+            if self.json is not None and _same_file(Path(self.json), Path(self.html)):
+                raise UsageError(f"--json and --html: both name {self.html}", "Give each a file of its own.")
 
 
 def json_text(value: Any, *, ascii_only: bool = False) -> str:
@@ -40,6 +62,13 @@ def check_writable(path: Path, flag: str) -> None:
         raise UsageError(f"{flag} {path}: cannot be written", "Give a file in a folder that exists and is writable.")
 
 
+def write_report(path: Path, documents: Sequence[Mapping[str, Any]], texts: Mapping[str, str], hint: str) -> None:
+    """Write the report of some result documents; raises `UsageError` where it cannot be written."""
+    from ddx_local.report.html import report
+
+    write_private(path, report(documents, texts), "--html", hint)
+
+
 def write_private(path: Path, text: str, flag: str, hint: str) -> None:
     """Write a text that quotes a case: readable by its owner alone from the start, and never half a file.
 
@@ -70,6 +99,10 @@ def write_private(path: Path, text: str, flag: str, hint: str) -> None:
         raise
     except OSError as error:
         raise UsageError(f"{flag} {path}: cannot be written: {error.strerror}", hint) from None
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return not _is_special(one) and _target(one) == _target(other)
 
 
 def _is_special(path: Path) -> bool:

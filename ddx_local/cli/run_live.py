@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ddx_local import jobs, options
-from ddx_local.cli.out import check_writable, json_text, one_or_list, print_json, write_private
+from ddx_local.cli.out import Out, json_text, one_or_list, print_json, write_private, write_report
 from ddx_local.clinical.intake import read_cases
 from ddx_local.errors import DdxLocalError, ReplayMismatch
 from ddx_local.launch import Opened, engine_settings, open_all
@@ -27,6 +27,7 @@ class Asked:
     method: str | None
     options: tuple[str, ...]
     json_out: str | None
+    html_out: str | None
     quiet: bool
     no_store: bool
     dry_run: bool
@@ -51,7 +52,8 @@ def run(asked: Asked) -> None:
         settings=engine_settings(settings),
         cases=read_cases(asked.sources),
     )
-    _check_out(asked.json_out)
+    out = Out(asked.json_out, asked.html_out, asked.quiet)
+    out.check()
     if asked.dry_run:
         from ddx_local.cli.forecast import print_forecast
 
@@ -61,7 +63,7 @@ def run(asked: Asked) -> None:
     work: Callable[[Opened, jobs.Listener], Awaitable[str]] = lambda opened, hear: jobs.start(  # noqa: E731
         job, opened, store, hear, settings.at_once
     )
-    finish(store, settings, method.embedding(chosen), work, asked.json_out, quiet=asked.quiet, kept=not asked.no_store)
+    finish(store, settings, method.embedding(chosen), work, out, kept=not asked.no_store)
 
 
 def resume(store: Store, run_id: str, json_out: str | None, *, quiet: bool) -> None:
@@ -69,9 +71,10 @@ def resume(store: Store, run_id: str, json_out: str | None, *, quiet: bool) -> N
     header, _ = jobs.recorded(store, run_id)
     method = jobs.method(header.method)
     chosen = options.parse(method.options, header.options, method.name)
-    _check_out(json_out)
+    out = Out(json_out, None, quiet)
+    out.check()
     if jobs.is_whole(store, run_id):
-        _give(store, run_id, json_out, quiet=quiet, kept=True)
+        _give(store, run_id, out, kept=True)
         return
     engine = {"engine": header.engine, **({"model": header.model} if header.engine != "scripted" else {})}
     # Also what was not set then stays not set now, whatever the settings file says meanwhile.
@@ -79,7 +82,7 @@ def resume(store: Store, run_id: str, json_out: str | None, *, quiet: bool) -> N
     work: Callable[[Opened, jobs.Listener], Awaitable[str]] = lambda opened, hear: jobs.resume(  # noqa: E731
         run_id, opened, store, hear, settings.at_once
     )
-    finish(store, settings, method.embedding(chosen), work, json_out, quiet=quiet, kept=True)
+    finish(store, settings, method.embedding(chosen), work, out, kept=True)
 
 
 def finish(
@@ -87,18 +90,17 @@ def finish(
     settings: Settings,
     embedding: bool,
     work: Callable[[Opened, jobs.Listener], Awaitable[str]],
-    json_out: str | None,
+    out: Out,
     *,
-    quiet: bool,
     kept: bool,
 ) -> None:
     """Open the engine, do the work under a live view, print and write the results."""
     from ddx_local.cli.live import LiveView
 
-    view = LiveView(quiet=quiet)
+    view = LiveView(quiet=out.quiet)
 
     async def whole() -> str:
-        opened = await open_all(settings, embedding=embedding, say=view.say)
+        opened = await open_all(settings, embedding=embedding, say=view.say, store=store.path)
         try:
             return await work(opened, view.hear)
         finally:
@@ -117,20 +119,28 @@ def finish(
         if kept and view.run_id and not isinstance(error, ReplayMismatch):
             error.hint = f"{error.hint} What was finished is kept: `{_command('resume', store, view.run_id)}`."
         raise
-    _give(store, run_id, json_out, quiet=quiet, kept=kept)
+    _give(store, run_id, out, kept=kept)
 
 
-def _give(store: Store, run_id: str, json_out: str | None, *, quiet: bool, kept: bool) -> None:
+def _give(store: Store, run_id: str, out: Out, *, kept: bool) -> None:
     documents = jobs.documents(store, run_id)
     texts = {case.id: case.text for case in jobs.recorded(store, run_id)[1]}
     store.close()
-    if json_out == "-":
+
+    def again(flag: str) -> str:
+        return (
+            f"The run is recorded: `{_command('show', store, run_id)} {flag}`."
+            if kept
+            else "Nothing was kept (--no-store)."
+        )
+
+    if out.json == "-":
         print_json(one_or_list(documents))
-    elif json_out is not None:
-        again = f"The run is recorded: `{_command('show', store, run_id)} --json`."
-        hint = again if kept else "Nothing was kept (--no-store)."
-        write_private(Path(json_out), json_text(one_or_list(documents)), "--json", hint)
-    if not quiet and json_out != "-":
+    elif out.json is not None:
+        write_private(Path(out.json), json_text(one_or_list(documents)), "--json", again("--json"))
+    if out.html is not None:
+        write_report(Path(out.html), documents, texts, again("--html FILE"))
+    if not out.quiet and out.json != "-":
         from ddx_local.cli.show import print_result
 
         for document in documents:
@@ -145,8 +155,3 @@ def _command(verb: str, store: Store, run_id: str) -> str:
     """What to type to come back to a run, wherever it is stored."""
     elsewhere = store.path is not None and store.path != load().store_path
     return f"ddx-local runs {verb} {run_id}" + (f" --store {shlex.quote(str(store.path))}" if elsewhere else "")
-
-
-def _check_out(json_out: str | None) -> None:
-    if json_out not in (None, "-"):
-        check_writable(Path(str(json_out)), "--json")

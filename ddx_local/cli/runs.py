@@ -44,22 +44,34 @@ def list_runs(
         print(f"{row.run_id}  {row.method:12} {row.model:16} {row.cases:4} cases  {status}")
 
 
-@app.command("show", epilog="Example: ddx-local runs show last")
+@app.command("show", epilog="Example: ddx-local runs show last --html report.html")
 def show(
-    run: Run, store: StoreOption = None, json_out: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+    run: Run,
+    store: StoreOption = None,
+    json_out: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    html_out: Annotated[
+        str | None,
+        typer.Option(
+            "--html", metavar="FILE", help="As a report to read or print, one self-contained file, and no more."
+        ),
+    ] = None,
 ) -> None:
     """The results of a run."""
     from ddx_local import jobs
-    from ddx_local.cli.out import one_or_list, print_json
+    from ddx_local.cli.out import Out, one_or_list, print_json, write_report
     from ddx_local.cli.show import print_result
 
+    Out(html=html_out).check()
     opened = _open(store)
     row = opened.find(run)
     documents = jobs.documents(opened, row.run_id)
+    texts = {case.id: case.text for case in jobs.recorded(opened, row.run_id)[1]}
+    if html_out is not None:
+        write_report(Path(html_out), documents, texts, "Nothing was written.")
     if json_out:
         print_json(one_or_list(documents))
+    if json_out or html_out is not None:
         return
-    texts = {case.id: case.text for case in jobs.recorded(opened, row.run_id)[1]}
     for document in documents:
         print_result(document, texts[document["case_id"]])
 

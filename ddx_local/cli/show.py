@@ -1,17 +1,25 @@
-"""A result document for people: the ranked differential, evidence marked in the case, triage, can't-miss list, what was degraded."""
+"""A result document for people at a terminal: the ranked differential with its reasons, what to act on, the case with evidence.
 
-from collections.abc import Mapping
+Everything is plain text first: colour repeats what words and signs say, and lines hold at 80 columns.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ddx_local.cli.heat import print_heat
 from ddx_local.cli.say import harmless
-from ddx_local.clinical.quotes import Span, highlight_spans
+from ddx_local.report import words
+from ddx_local.report.cut import cut
 
 Document = Mapping[str, Any]
+
+INDENT = 4
+"""Columns by which an entry's block stands in from its heading."""
 
 
 def print_result(document: Document, text: str, console: Console | None = None) -> None:
@@ -24,92 +32,140 @@ def print_result(document: Document, text: str, console: Console | None = None) 
     """
     console = console or Console(highlight=False)
     console.print()
-    console.rule(escape(f"{document['case_id']}: {document['method']} on {document['model']['name']}"))
+    console.rule(Text(_line(f"{document['case_id']}: {document['method']} on {document['model']['name']}")))
     if document["error"]:
         error = document["error"]
-        console.print(
-            f"[red]failed[/red] ({escape(error['kind'])}): {escape(error['message'])}. {escape(error['hint'])}"
-        )
+        told = f" ({_line(error['kind'])}): {_line(error['message'])}. {_line(error['hint'])}"
+        console.print(Text.assemble(("failed", "red"), told))
+    for item in document["degraded"]:
+        console.print(Text(f"degraded: {_line(item['detail'])}", "yellow"))
     if document["differential"]:
-        console.print(_differential(document))
-        _evidence(document, console)
-        console.print("\n[bold]The case[/bold], with evidence [green]for[/green] and [red]against[/red]:")
-        console.print(marked(document, text))
+        _ranking(document, console)
+        for entry in document["differential"]:
+            _entry(entry, console)
     _beside(document, console)
-    for kind in ("degraded", "notes"):
-        for item in document[kind]:
-            style = "yellow" if kind == "degraded" else "dim"
-            console.print(f"[{style}]{kind.rstrip('s')}: {escape(item['detail'])}[/{style}]")
+    if document["differential"]:
+        sides = (("for", FOR), ", ", ("against", AGAINST), " or ", ("both", BOTH), ":")
+        heading = Text.assemble(("The case", "bold"), ", with evidence ", *sides)
+        console.print(Text("\n") + heading)
+        console.print(marked(document, text.rstrip()))
+    if document["counterfactuals"]:
+        print_heat(document, text, console)
+    if document["trace"]:
+        _trace(document["trace"], console)
+    console.print()
+    for item in document["notes"]:
+        console.print(Text(f"note: {_line(item['detail'])}", "dim"))
     totals = document["totals"]
     console.print(
         f"[dim]{totals['calls']} calls in {totals['batches']} batches, {totals['prompt_tokens']:,} prompt tokens "
         f"({totals['prompt_tokens_computed']:,} computed), {totals['generated_tokens']:,} generated, "
         f"{totals['seconds']:.0f} s[/dim]"
     )
-    console.print(f"[italic]{escape(document['disclaimer'])}[/italic]")
+    console.print(Text(document["disclaimer"], "italic"))
 
 
-def _differential(document: Document) -> Table:
-    table = Table(title=f"Differential (score: {document['score_kind'].replace('_', ' ')})", title_justify="left")
-    for name in ("#", "Diagnosis", "Score", "Places given", "Final positions", ""):
-        table.add_column(name, justify="right" if name in ("#", "Score") else "left", overflow="fold")
+FOR, AGAINST, BOTH = "green underline", "red underline", "magenta underline"
+
+
+def _line(text: str) -> str:
+    """On one line, with nothing in it that steers a terminal."""
+    return " ".join(harmless(text).split())
+
+
+def _ranking(document: Document, console: Console) -> None:
+    """The list at a glance: place, score, name, what is special."""
+    console.print(Text.assemble(("\nDifferential", "bold"), f" (score: {words.score_kind(document['score_kind'])})"))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for justify in ("right", "right", "left"):
+        grid.add_column(justify=justify, no_wrap=justify == "right", overflow="fold")
     for entry in document["differential"]:
-        votes = ", ".join(f"{role} {place}" for role, place in list(entry["votes"].items())[:8])
-        stances = ", ".join(f"{_MARK[stance]}{role}" for role, stance in entry["stances"].items() if stance in _MARK)
-        flags = [
-            *(["critical"] if entry["critical"] else []),
-            *(["late"] if entry["entered_in"] == "refinement" else []),
-        ]
-        table.add_row(
-            str(entry["rank"]),
-            escape(entry["diagnosis"]),
-            f"{entry['score']:.2f}",
-            escape(votes),
-            escape(stances),
-            ", ".join(flags),
-        )
-    return table
+        name = Text.assemble((_line(entry["diagnosis"]), "bold"), *_flags(entry))
+        grid.add_row(Text(str(entry["rank"])), Text(f"{entry['score']:.2f}"), name)
+    console.print(Padding(grid, (0, 0, 0, 2)))
 
 
-_MARK = {"support": "+", "challenge": "-", "withdrawn": "x"}
+def _flags(entry: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    if entry["critical"]:
+        yield ("  critical", "bold red")
+    if entry["entered_in"] == "refinement":
+        yield ("  late", "dim")
 
 
-def _evidence(document: Document, console: Console) -> None:
-    for entry in document["differential"]:
-        console.print(f"[bold]{entry['rank']}. {escape(entry['diagnosis'])}[/bold]  {escape(entry['reasoning'])}")
-        for item in entry["evidence"]:
-            style, word = ("green", "for") if item["supports"] else ("red", "against")
-            quote = " ".join(harmless(item["quote"]).split())
-            console.print(f"   [{style}]{word}[/{style}] “{escape(quote)}”  [dim]{escape(', '.join(item['by']))}[/dim]")
+def _entry(entry: Mapping[str, Any], console: Console) -> None:
+    """One entry's block: why, places, final positions and who holds them, evidence."""
+    console.print(Text(f"\n{entry['rank']}. {_line(entry['diagnosis'])}", "bold"))
+    if entry["reasoning"]:
+        console.print(Padding(Text(_line(entry["reasoning"])), (0, 0, 0, INDENT)))
+    rows = _grid()
+    if entry["votes"]:
+        rows.add_row(Text("places", "dim"), Text(words.placed(entry["votes"])))
+    if entry["stances"]:
+        rows.add_row(Text("positions", "dim"), Text(words.standing(entry["stances"])))
+    for position, roles in words.positions(entry["stances"]).items():
+        sign = words.MARKS.get(position, f"{position}:")
+        rows.add_row(Text(), Text(f"{sign} {_line(', '.join(roles))}", "dim"))
+    for item in entry["evidence"]:
+        style, word = (FOR, "for") if item["supports"] else (AGAINST, "against")
+        quote = Text.assemble(f"“{_line(item['quote'])}”", _by(item["by"]))
+        rows.add_row(Text(word, style.split()[0]), quote)
+    if rows.row_count:
+        console.print(Padding(rows, (0, 0, 0, INDENT)))
+
+
+def _by(roles: Sequence[str]) -> tuple[str, str]:
+    return (f"  ({_line(', '.join(roles))})" if roles else "", "dim")
+
+
+def _trace(trace: Mapping[str, Any], console: Console) -> None:
+    """How it ended, and what would change it."""
+    ended = "by agreement" if trace["by_consensus"] else "by a judge, since the specialists did not agree"
+    console.print(Text.assemble(("\nReasoning", "bold"), f" ({ended})"))
+    rows = _grid()
+    rows.add_row(Text("conclusion", "dim"), Text(_line(trace["conclusion"])))
+    rows.add_row(Text("changed by", "dim"), Text(_line(trace["would_change"])))
+    if trace["outside"]:
+        rows.add_row(Text("off list", "dim"), Text(_line(trace["outside"])))
+    console.print(Padding(rows, (0, 0, 0, INDENT)))
+
+
+def _grid() -> Table:
+    """A word and what it is about, wrapped within its own column."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, min_width=len("positions"))
+    grid.add_column(overflow="fold")
+    return grid
 
 
 def marked(document: Document, text: str) -> Text:
-    """The case text with all quotes of the differential marked; what speaks against something is red."""
+    """The case text with all quotes of the differential marked, by whether they speak for something, against it, or both."""
     result = Text(harmless(text))  # its own cleaning leaves out carriage returns, which would move all later quotes
-    for supports, style in ((True, "green underline"), (False, "red underline")):
-        spans = [
-            Span(item["start"], item["end"])
-            for entry in document["differential"]
-            for item in entry["evidence"]
-            if item["supports"] is supports
-        ]
-        for span in highlight_spans(spans):
-            result.stylize(style, span.start, span.end)
+    items = [item for entry in document["differential"] for item in entry["evidence"]]
+    for piece in cut(len(text), [(item["start"], item["end"]) for item in items]):
+        sides = {items[place]["supports"] for place in piece.over}
+        if sides:
+            result.stylize(BOTH if len(sides) == 2 else FOR if True in sides else AGAINST, piece.start, piece.end)
     return result
 
 
 def _beside(document: Document, console: Console) -> None:
+    """Triage, the most urgent first, and what must not be missed."""
     if document["triage"]:
-        console.print("\n[bold]Triage[/bold]")
+        console.print(Text("\nTriage", "bold"))
         order = {"emergent": 0, "urgent": 1, "routine": 2}
+        rows = _grid()
         for item in sorted(document["triage"], key=lambda item: order[item["urgency"]]):
-            console.print(
-                f"  {escape(item['urgency'])}: {escape(item['finding'])}; {escape(item['step'])}  [dim]{escape(item['by'])}[/dim]"
-            )
+            told = f"{_line(item['finding']).rstrip('.')}; {_line(item['step'])}"
+            style = "dim" if item["urgency"] == "routine" else "bold red"
+            rows.add_row(Text(item["urgency"], style), Text.assemble(told, _by([item["by"]])))
+        console.print(Padding(rows, (0, 0, 0, INDENT)))
     if document["cant_miss"]:
-        console.print("\n[bold red]Not to be missed[/bold red] (beside the differential; they do not change its order)")
+        head = Text.assemble(
+            ("\nNot to be missed", "bold red"), " (beside the differential; they do not change its order)"
+        )
+        console.print(head)
         for item in document["cant_miss"]:
-            by = escape(", ".join(item["by"]))
+            told = f": {_line(item['why']).rstrip('.')}; excluded by {_line(item['test'])}"
             console.print(
-                f"  {escape(item['diagnosis'])}: {escape(item['why'])}; excluded by {escape(item['test'])}  [dim]{by}[/dim]"
+                Padding(Text.assemble((_line(item["diagnosis"]), "bold"), told, _by(item["by"])), (0, 0, 0, INDENT))
             )

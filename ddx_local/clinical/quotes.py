@@ -48,6 +48,19 @@ def locate(text: str, quote: str) -> Span:
     return Span(start, start + len(quote))
 
 
+def places(text: str, quote: str) -> tuple[Span, ...]:
+    """Everywhere where the quote stands as whole words, with or without punctuation around it, in order.
+
+    A quote of a grammar stands at least once. "38" does not stand in "138", "38.5" or "38/min", nor "tender" in
+    "non-tender". No place of an empty quote.
+    """
+    if not quote:
+        return ()
+    before = r"""(?:(?=\s)|(?<![^\s(\[{"'“‘（「]))"""
+    after = r"(?:(?<=\s)|(?=[^\w\s]*(?:\s|\Z)))"
+    return tuple(Span(*match.span()) for match in re.finditer(f"{before}{re.escape(quote)}{after}", text))
+
+
 def chunks(text: str) -> tuple[str, ...]:
     """The text's words, each with the white space after it; white space at the very beginning is the first chunk.
 

@@ -1,7 +1,9 @@
 """Conversations to token ids, once for all engines: the model's own chat template, exactly one BOS, thoughts marked off."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +72,7 @@ class Chat:
         text = self._text(request.messages) + prefix + blank
         found: list[list[int]] = []
         for number, label in enumerate(request.labels, start=1):
-            joined = self.plain_ids(text + label)
+            joined = self.plain_ids(text + self._inert(label))
             if joined[: len(prompt)] != prompt or len(joined) == len(prompt):
                 raise CaseError(
                     f"{request.what}: label {number} of {len(request.labels)} does not begin where a token begins, after "
@@ -101,6 +103,17 @@ class Chat:
         """The token that ends an answer."""
         return int(self.tokenizer.eos_token_id)
 
+    @cached_property
+    def _marks(self) -> re.Pattern[str]:
+        """The texts that the tokenizer would read as control tokens: ends of turns and the like."""
+        tokens = self.tokenizer.added_tokens_decoder.values()
+        marks = sorted((str(token.content) for token in tokens if token.special), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, marks)) or r"(?!)")
+
+    def _inert(self, text: str) -> str:
+        """A text in which no piece is a control token: a case that quotes one must not end its own turn."""
+        return self._marks.sub(lambda found: f"{found.group()[0]}\u200b{found.group()[1:]}", text)
+
     def _text(self, messages: Sequence[Message], *, thinking: bool = False) -> str:
         if not self.card.chat.system_role:
             messages = _without_system(messages)
@@ -108,7 +121,7 @@ class Chat:
         extra = {"enable_thinking": thinking} if marks else {}
         text = str(
             self.tokenizer.apply_chat_template(
-                [{"role": message.role, "content": message.content} for message in messages],
+                [{"role": message.role, "content": self._inert(message.content)} for message in messages],
                 tokenize=False,
                 add_generation_prompt=True,
                 **extra,

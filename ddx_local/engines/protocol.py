@@ -8,6 +8,9 @@ from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, R
 OnCompletion = Callable[[int, Completion], None]
 """Called with a request's place in the batch as soon as its answer is there, so that it can be recorded at once."""
 
+Tokens = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
+"""Token ids of a prompt up to where a label begins, and of each label with the end token after it."""
+
 
 class Engine(Protocol):
     """An engine serves many callers at once: requests of all batches that are in flight are computed together."""
@@ -30,6 +33,14 @@ class Engine(Protocol):
 
     async def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[tuple[Loglikelihood, ...]]:
         """Score each request's labels as continuations of its prompt, the end token included."""
+        ...
+
+    async def tokens(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[Tokens]:
+        """What `loglikelihood` would send for each request; with the fingerprint it decides the scores. Computes nothing.
+
+        Raises:
+            CaseError: A label does not begin where a token begins.
+        """
         ...
 
     async def measure(self, requests: Sequence[Request]) -> Sequence[Size]:

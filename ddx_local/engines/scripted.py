@@ -12,13 +12,16 @@ from typing import Literal
 import llguidance
 import numpy as np
 
-from ddx_local.engines.protocol import OnCompletion
+from ddx_local.engines.protocol import OnCompletion, Tokens
 from ddx_local.errors import ContextLengthExceeded, EngineError
 from ddx_local.grammar import byte_tokenizer
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Size
 
 Reply = Callable[[Request], str]
 Policy = Literal["walk", "shortest", "longest"]
+
+_MARKS = {"system": 256, "user": 257, "assistant": 258, "answer": 259, "end": 260}
+"""Token ids beside the bytes, so that one text in two messages is not the same prompt as in one."""
 
 _END_OF_STRING, _END_OF_LIST = b'"', b"]}"
 
@@ -89,6 +92,10 @@ class ScriptedEngine:
             for request in requests
         ]
 
+    async def tokens(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[Tokens]:
+        """Bytes, with a mark before each message and at the end of each label."""
+        return [(_prompt_ids(request), tuple(_label_ids(label) for label in request.labels)) for request in requests]
+
     async def aclose(self) -> None:
         self.closed = True
 
@@ -111,6 +118,19 @@ def _prompt(request: Request | LoglikelihoodRequest) -> int:
 
 def _tokens(label: str) -> int:
     return _bytes(label) + 1  # the end token
+
+
+def _prompt_ids(request: LoglikelihoodRequest) -> tuple[int, ...]:
+    said = (id_ for message in request.messages for id_ in (_MARKS[message.role], *_raw(message.content)))
+    return (*said, _MARKS["answer"], *_raw(request.answer_prefix))
+
+
+def _label_ids(label: str) -> tuple[int, ...]:
+    return (*_raw(label), _MARKS["end"])
+
+
+def _raw(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
 
 
 def by_policy(policy: Policy) -> Reply:

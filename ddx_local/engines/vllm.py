@@ -5,19 +5,20 @@ are computed together.
 """
 
 import asyncio
-import contextlib
+import hashlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 from ddx_local.engines.chat import Chat
-from ddx_local.engines.protocol import OnCompletion
-from ddx_local.engines.tasks import all_or_first_error
-from ddx_local.engines.vllm_owner import Deliver, Owner
+from ddx_local.engines.front import Front, Said
+from ddx_local.engines.noise import noise_nats
+from ddx_local.engines.protocol import OnCompletion, Tokens
+from ddx_local.engines.tasks import Deliver, all_or_first_error, from_thread
+from ddx_local.engines.vllm_owner import Owner
 from ddx_local.engines.vllm_settings import VllmSettings
-from ddx_local.errors import ContextLengthExceeded, EngineError
+from ddx_local.errors import EngineError
 from ddx_local.request import Completion, FinishReason, Loglikelihood, LoglikelihoodRequest, Request, Size
 
 __all__ = ["VllmEngine", "VllmSettings"]
@@ -29,6 +30,7 @@ class VllmEngine:
     def __init__(self, settings: VllmSettings, chat: Chat, owner: Owner) -> None:
         self.settings = settings
         self._chat = chat
+        self._front = Front(chat, settings.context, settings.thinking)
         self._owner = owner
         self._numbers = itertools.count()
 
@@ -52,8 +54,7 @@ class VllmEngine:
 
     @property
     def fingerprint(self) -> Mapping[str, str]:
-        from ddx_local.events import sha256
-
+        template = str(self._chat.tokenizer.chat_template)
         settings = self.settings
         return {
             "model": settings.card.name,
@@ -63,43 +64,31 @@ class VllmEngine:
             "device": settings.device,
             "dtype": settings.resolved_dtype,
             "quantization": settings.quantization or "none",
-            "chat_template_sha256": sha256(str(self._chat.tokenizer.chat_template)),
+            "chat_template_sha256": hashlib.sha256(template.encode(errors="surrogatepass")).hexdigest(),
             "kv_block_size": str(settings.block_size or "auto"),
             "context": str(settings.context),
             "thinking": str(settings.thinking).lower(),
         }
 
     async def measure(self, requests: Sequence[Request]) -> Sequence[Size]:
-        return [
-            Size(len(self._prompt_ids(request)), request.sampling.max_tokens + self._aside, self.settings.context)
-            for request in requests
-        ]
+        return self._front.sizes(requests)
 
     async def generate(
         self, requests: Sequence[Request], on_completion: OnCompletion | None = None
     ) -> Sequence[Completion]:
-        prompts = [self._prompt_ids(request) for request in requests]
-        for request, ids in zip(requests, prompts, strict=True):
-            self._check_room(len(ids), request.sampling.max_tokens + self._aside, request.what)
-
-        async def one(index: int, request: Request, ids: list[int]) -> Completion:
-            completion = await self._answer(request, ids)
-            if on_completion is not None:
-                on_completion(index, completion)
-            return completion
-
-        jobs = enumerate(zip(requests, prompts, strict=True))
-        return await all_or_first_error([one(index, request, ids) for index, (request, ids) in jobs])
+        return await self._front.answers(requests, self._say, on_completion)
 
     async def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[tuple[Loglikelihood, ...]]:
-        work: list[tuple[list[int], list[int], str, str]] = []
-        for request in requests:
-            prompt, continuations = self._chat.continuations(request)
-            for label, ids in zip(request.labels, continuations, strict=True):
-                self._check_room(len(prompt), len(ids), request.what)
-                work.append((prompt, ids, label, request.what))
+        work = [
+            (prompt, ids, label, request.what)
+            for request, (prompt, labels) in zip(requests, self._front.labels(requests), strict=True)
+            for label, ids in zip(request.labels, labels, strict=True)
+        ]
         scores = iter(await all_or_first_error([self._score(*item) for item in work]))
         return [tuple(next(scores) for _ in request.labels) for request in requests]
+
+    async def tokens(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[Tokens]:
+        return self._front.tokens(requests)
 
     async def forget(self) -> None:
         """Empty the prefix cache, for measurements that begin cold. Only while no request is in flight."""
@@ -109,55 +98,14 @@ class VllmEngine:
         self._owner.close()
         await asyncio.to_thread(self._owner.join, 30)
 
-    @property
-    def _thinks(self) -> bool:
-        return self.settings.thinking and self.settings.card.thinking is not None
-
-    @property
-    def _aside(self) -> int:
-        """Tokens that an answer may need beside itself: thoughts at their longest, and what closes them."""
-        thinking = self.settings.card.thinking
-        return thinking.budget_tokens + len(self._chat.closing_ids()) if self._thinks and thinking else 0
-
-    def _prompt_ids(self, request: Request) -> list[int]:
-        return self._chat.ids(request.messages, thinking=self._thinks)
-
-    def _check_room(self, prompt: int, answer: int, what: str) -> None:
-        if prompt + answer > self.settings.context:
-            raise ContextLengthExceeded(prompt, answer, self.settings.context, what)
-
-    async def _answer(self, request: Request, ids: list[int]) -> Completion:
-        thoughts, spent, cached, think_ids = "", 0, None, list[int]()
-        if self._thinks:
-            thoughts, think_ids, spent, cached = await self._think(request, ids)
-        output = await self._run([*ids, *think_ids], _parameters(request))
+    async def _say(self, ids: list[int], request: Request, stop: str | None) -> Said:
+        more = {} if stop is None else {"stop": [stop], "skip_special_tokens": False}
+        output = await self._run(ids, _parameters(request, **more))
         answer = output.outputs[0]
-        return Completion(
-            text=answer.text,
-            finish_reason=_finish_reason(answer.finish_reason),
-            prompt_tokens=len(ids),
-            cached_tokens=(output.num_cached_tokens or 0) if cached is None else cached,
-            generated_tokens=spent + len(answer.token_ids),
-            thoughts=thoughts,
-        )
+        reason = _finish_reason(answer.finish_reason)
+        return Said(tuple(answer.token_ids), answer.text, reason, output.num_cached_tokens or 0)
 
-    async def _think(self, request: Request, ids: list[int]) -> tuple[str, list[int], int, int]:
-        """The first phase of a thinking model: free text up to its end mark or its budget; never shown to a parser.
-
-        Returns:
-            The thoughts; the tokens between prompt and answer, the end mark included, whether the model wrote it or the
-            budget closed the thoughts; how many tokens were generated; how many of the prompt were cached.
-        """
-        thinking = self.settings.card.thinking
-        assert thinking is not None
-        free = replace(request, grammar=None, sampling=replace(request.sampling, max_tokens=thinking.budget_tokens))
-        output = await self._run(ids, _parameters(free, stop=[thinking.end], skip_special_tokens=False))
-        answer = output.outputs[0]
-        kept = self._chat.beginning(answer.token_ids, answer.text)
-        between = [*kept, *self._chat.closing_ids()]
-        return answer.text.strip(), between, len(answer.token_ids), output.num_cached_tokens or 0
-
-    async def _score(self, prompt: list[int], forced: list[int], label: str, what: str) -> Loglikelihood:
+    async def _score(self, prompt: Sequence[int], forced: Sequence[int], label: str, what: str) -> Loglikelihood:
         from vllm import SamplingParams
 
         from ddx_local.engines.vllm_forced import ARGUMENT
@@ -168,42 +116,22 @@ class VllmEngine:
             ignore_eos=True,
             logprobs=0,
             detokenize=False,
-            extra_args={ARGUMENT: forced},
+            extra_args={ARGUMENT: list(forced)},
         )
-        output = (await self._run(prompt, parameters)).outputs[0]
-        if list(output.token_ids) != forced:
+        output = (await self._run(list(prompt), parameters)).outputs[0]
+        if list(output.token_ids) != list(forced):
             raise EngineError(f"{what}: vLLM did not say the tokens that it was given")
         total = sum(row[token].logprob for row, token in zip(output.logprobs, forced, strict=True))
-        return Loglikelihood(label, float(total), len(forced))
+        noise = noise_nats(self.settings.resolved_dtype, self.settings.quantization)
+        return Loglikelihood(label, float(total), len(forced), noise)
 
     async def _run(self, ids: list[int], parameters: Any) -> Any:
         """One request to vLLM; cancelling the caller stops it there too."""
         return await self._wait(lambda name, deliver: self._owner.add(name, ids, parameters, deliver))
 
     async def _wait(self, ask: Callable[[str, Deliver], None]) -> Any:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-
-        def settle(result: Any) -> None:
-            if future.done():
-                return
-            if isinstance(result, BaseException):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
-
-        def deliver(result: Any) -> None:
-            # A caller whose event loop is closed does not wait any more, and must not harm the others.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(settle, result)
-
         name = f"q{next(self._numbers)}"
-        ask(name, deliver)
-        try:
-            return await future
-        except asyncio.CancelledError:
-            self._owner.abort(name)
-            raise
+        return await from_thread(lambda deliver: ask(name, deliver), lambda: self._owner.abort(name))
 
 
 def _finish_reason(reason: str | None) -> FinishReason:

@@ -12,11 +12,10 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
+from ddx_local.engines.causes import root_cause
+from ddx_local.engines.tasks import Deliver
 from ddx_local.engines.vllm_settings import VllmSettings
-from ddx_local.errors import CaseError, EngineError, EngineStartError
-
-Deliver = Callable[[Any], None]
-"""Receives what was waited for (a finished `RequestOutput`), or the exception that ended the wait."""
+from ddx_local.errors import CaseError, EngineError, EngineStartError, nearest
 
 
 class Owner(threading.Thread):
@@ -160,32 +159,17 @@ def _shut_down(engine: Any) -> None:
         core.shutdown()
 
 
-def root_cause(error: BaseException) -> str:
-    """The innermost exception in one line: what vLLM hides behind "see root cause above"."""
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__ or error
-    text = " ".join((_validation(error) or str(error)).split())
-    text = f"{text[:300]} ..." if len(text) > 300 else text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _validation(error: BaseException) -> str:
-    """What a pydantic error says first, without its advertisements; empty for any other error."""
-    from pydantic import ValidationError
-
-    if not isinstance(error, ValidationError):
-        return ""
-    first = error.errors()[0]
-    message = str(first["msg"]).removeprefix("Value error, ")
-    return f"{first['loc'][0]}: {message}" if first["loc"] else message
-
-
 def start_error(error: BaseException, settings: VllmSettings) -> EngineStartError:
     """What kept the engine from starting, in one line, and what to do about it."""
     cause = root_cause(error)
     hint = None
     if isinstance(error, ImportError):
         hint = "Install the engine: `pip install ddx-local[cpu]` or `ddx-local[gpu]` (scripts/setup does it)."
+    elif settings.quantization is not None and "Unknown quantization method" in cause:
+        from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
+
+        cause = f"--quantization {settings.quantization}: {nearest(settings.quantization, QUANTIZATION_METHODS)}"
+        hint = "Leave --quantization out for weights that are quantised already: they say so themselves."
     elif settings.quantization is not None and ("quantization" in cause or settings.quantization in cause):
         hint = f"Leave --quantization out, or name one that `{settings.card.name}` comes in."
     elif "dtype" in cause:

@@ -11,7 +11,8 @@ The paper says / we do:
 - SIP >= 0.85 and EditSim >= 0.80 are required / as the paper says: if no edit passes, the specialist has none, and it is noted
 - at most R = 3 further rounds, consensus at 0.75 of the specialists / agreement by `labels.same`
 - an Independent Clinician audits without counterfactuals / it may leave the list, and does not count for consensus
-- questions between the agents / they reach the one asked in the next round, and the answers come back
+- questions between the agents / they reach the one asked in the next round, who answers each of them
+- without role-playing (ablation) / as many physicians without a specialty, so that there is still a discussion
 - a judge without consensus / bound to the candidates by its grammar; not asked when there is consensus
 - the authors' program: 76 to 235 calls in a depth of 14 to 32 / 5 + 4 R or 6 + 4 R batches
 """
@@ -25,13 +26,13 @@ from ddx_local.flow import Ask, Flow, ask_each, note
 from ddx_local.methods.counterfactual_record import (
     CLINICIAN_ROLE,
     Team,
-    answer,
     counted,
     discussion,
     reports,
     shown_tests,
     tests_table,
 )
+from ddx_local.methods.counterfactual_result import answer, outside
 from ddx_local.methods.counterfactual_scoring import Edits, Tests, score
 from ddx_local.methods.counterfactual_steps import (
     CLINICIAN,
@@ -43,14 +44,10 @@ from ddx_local.methods.counterfactual_steps import (
     SUMMARY,
     TRACE,
     TRIAGE,
-    Candidate,
     Options,
 )
-from ddx_local.methods.edits import OPERATIONS
 from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
 from ddx_local.methods.gaps import needed
-
-GENERALIST = "general internal medicine doctor"
 
 
 def counterfactual(case: Case, options: Options) -> Flow[Differential]:
@@ -71,7 +68,9 @@ def counterfactual(case: Case, options: Options) -> Flow[Differential]:
             break
     if not team.final:
         yield from _judge(team, record)
-    trace = yield from _tail(team, record, Ask(TRACE, {"final": team.final, "tests": tests_table(team)}))
+    trace = yield from _over_all(
+        team, record, Ask(TRACE, {"final": team.final, "tests": tests_table(team)}), whole=True
+    )
     return answer(team, trace)
 
 
@@ -85,51 +84,53 @@ def _assemble(case: Case, options: Options) -> Flow[Team]:
     if "roles" not in options.without:
         questions["triage"] = Ask(TRIAGE, {"case": case.text, "pool": panel_choices(), **bounds})
     answers = yield from ask_each(questions, "counterfactual/triage + differential")
-    named: list[Candidate] = [item for key in questions if key != "triage" for item in answers[key]]
-    groups = labels.merge([item.diagnosis for item in named])
-    ranked = sorted(groups, key=lambda group: -len(group))[: options.candidates]
-    if len(ranked) < options.candidates:
+    named = [
+        (number, place, item)
+        for number in range(1, options.samples + 1)
+        for place, item in enumerate(answers[f"differential {number}"])
+    ]
+    groups = [[named[index] for index in group] for group in labels.merge([item.diagnosis for _, _, item in named])]
+    # A sample that names a diagnosis twice has one vote; equal votes go by the better place.
+    ranked = sorted(groups, key=lambda group: (-len({number for number, _, _ in group}), min(at for _, at, _ in group)))
+    kept = ranked[: options.candidates]
+    if len(kept) < options.candidates:
         yield from note(
-            "candidates", f"the model named {len(ranked)} different diagnoses, {options.candidates} were asked for"
+            "candidates", f"the model named {len(kept)} different diagnoses, {options.candidates} were asked for"
         )
-    candidates = tuple(named[group[0]] for group in ranked)
-    return Team(case, options, answers.get("triage", (GENERALIST,)), candidates)
+    physicians = tuple(f"physician {number}" for number in range(1, options.specialists + 1))
+    return Team(case, options, answers.get("triage", physicians), tuple(group[0][2] for group in kept))
 
 
 def _reports_and_edits(team: Team, record: list[Section], number: int) -> Flow[Edits]:
     """Reports (first round) and edits, which do not depend on them, in one round: (specialist, diagnosis) -> edits."""
     options = team.options
     held = tuple(dict.fromkeys(stance.diagnosis for role, stance in team.stances.items() if role in team.specialists))
-    under_test = team.names if number == 1 else tuple(name for name in team.names if name in held) or team.names
+    under_test = team.names if number == 1 else tuple(name for name in team.names if name in held)
+    parts = {"report": number == 1 and "reports" not in options.without, "edit": "editing" not in options.without}
+    pairs = {f"edit/{role}/{at}": (role, name) for role in team.specialists for at, name in enumerate(under_test, 1)}
 
     def build(detail: Detail) -> dict[str, Ask[Any]]:
         questions: dict[str, Ask[Any]] = {}
-        if number == 1 and "reports" not in options.without:
+        if parts["report"]:
             for role in team.specialists:
                 questions[f"report/{role}"] = Ask(REPORT, {"case": team.case.text, "role": role}, role)
-        if "editing" not in options.without:
-            for role in team.specialists:
-                for name in under_test:
-                    slots: dict[str, str | tuple[str, ...]] = {
-                        "case": team.case.text,
-                        "record": render([*record, *discussion(team)], detail),
-                        "role": role,
-                        "diagnosis": name,
-                        "others": tuple(other for other in team.names if other != name),
-                        "edits": str(options.edits),
-                        "operations": OPERATIONS,
-                    }
-                    questions[f"edit/{role}/{name}"] = Ask(EDIT, slots, role)
+        if parts["edit"]:
+            shown = render([*record, *discussion(team)], detail)
+            for key, (role, name) in pairs.items():
+                slots: dict[str, str | tuple[str, ...]] = {
+                    "case": team.case.text,
+                    "record": shown,
+                    "role": role,
+                    "diagnosis": name,
+                    "others": tuple(other for other in team.names if other != name),
+                    "edits": str(options.edits),
+                }
+                questions[key] = Ask(EDIT, slots, role)
         return questions
 
-    answers = yield from ask_fitting(build, f"counterfactual/{'report + ' if number == 1 else ''}edit")
+    answers = yield from ask_fitting(build, f"counterfactual/{' + '.join(part for part in parts if parts[part])}")
     team.reports |= {role: answers[f"report/{role}"] for role in team.specialists if f"report/{role}" in answers}
-    return {
-        (role, name): answers[f"edit/{role}/{name}"]
-        for role in team.specialists
-        for name in under_test
-        if f"edit/{role}/{name}" in answers
-    }
+    return {pair: answers[key] for key, pair in pairs.items() if key in answers}
 
 
 def _take_stances(team: Team, record: list[Section], tested: Tests) -> Flow[None]:
@@ -142,7 +143,7 @@ def _take_stances(team: Team, record: list[Section], tested: Tests) -> Flow[None
             slots: dict[str, str | tuple[str, ...]] = {
                 "case": team.case.text,
                 "record": render(record, detail),
-                "discussion": render(discussion(team, without=role), detail),
+                "discussion": render(discussion(team), detail),
                 "role": role,
                 "candidates": team.names,
                 "received": tuple(f"from the {asker}: {question}" for asker, question in received.items()),
@@ -155,11 +156,9 @@ def _take_stances(team: Team, record: list[Section], tested: Tests) -> Flow[None
                 questions[role] = Ask(STANCE, {**slots, "tests": shown_tests(tested[role])}, role)
         return questions
 
-    team.stances = yield from ask_fitting(build)
-    team.history.append(team.stances)
-    clinician = team.stances.get(CLINICIAN_ROLE)
-    if clinician and not any(labels.same(clinician.diagnosis, name) for name in team.names):
-        yield from note("outside", f"the {CLINICIAN_ROLE} names a diagnosis outside the list: {clinician.diagnosis}")
+    team.history.append((yield from ask_fitting(build)))
+    if named := outside(team):
+        yield from note("outside", f"the {CLINICIAN_ROLE} names a diagnosis outside the list: {named}")
 
 
 def _consensus(team: Team) -> str:
@@ -170,23 +169,23 @@ def _consensus(team: Team) -> str:
 
 
 def _sum_up(team: Team, record: list[Section]) -> Flow[None]:
-    team.summary = yield from _tail(team, record, Ask(SUMMARY, {}))
+    team.summary = yield from _over_all(team, record, Ask(SUMMARY, {}))
 
 
 def _judge(team: Team, record: list[Section]) -> Flow[None]:
-    team.verdict = yield from _tail(team, record, Ask(JUDGE, {"tests": tests_table(team)}))
+    team.verdict = yield from _over_all(team, record, Ask(JUDGE, {"tests": tests_table(team)}), whole=True)
     team.final = team.verdict.diagnosis
     yield from note("judge", "the specialists did not agree; the judge chose from the candidates")
 
 
-def _tail(team: Team, record: list[Section], question: Ask[Any]) -> Flow[Any]:
-    """One question over the whole discussion."""
+def _over_all(team: Team, record: list[Section], question: Ask[Any], *, whole: bool = False) -> Flow[Any]:
+    """One question over the discussion so far; `whole`: over that of all rounds."""
 
     def build(detail: Detail) -> dict[str, Ask[Any]]:
         slots = {
             "case": team.case.text,
             "record": render(record, detail),
-            "discussion": render(discussion(team), detail),
+            "discussion": render(discussion(team, whole=whole), detail),
             "candidates": team.names,
             **question.slots,
         }

@@ -1,11 +1,10 @@
-"""The counterfactual method's book-keeping: what the team has said and measured, as text for prompts and as the answer. Pure."""
+"""The counterfactual method's record: what the team has said and measured, and that as text for prompts. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ddx_local.case import Case, Counterfactual, Differential, Entry, Evidence, Quote, ReasoningTrace
-from ddx_local.clinical.quotes import locate
-from ddx_local.methods.counterfactual_steps import Candidate, Options, Report, Stance, Summary, Trace, Verdict
+from ddx_local.case import Case
+from ddx_local.methods.counterfactual_steps import Candidate, Options, Report, Stance, Summary, Verdict
 from ddx_local.methods.edits import Edit, Patch
 from ddx_local.methods.fitting import Section
 from ddx_local.methods.gaps import Gap, Probabilities
@@ -34,7 +33,7 @@ class Tested:
 
 @dataclass
 class Team:
-    """Everything that was said and measured so far; `stances` are the last round's."""
+    """Everything that was said and measured so far; `history` holds the stances of each round, by role."""
 
     case: Case
     options: Options
@@ -42,7 +41,6 @@ class Team:
     candidates: tuple[Candidate, ...]
     reports: dict[str, Report] = field(default_factory=dict)
     tested: list[Tested] = field(default_factory=list)
-    stances: Mapping[str, Stance] = field(default_factory=dict)
     history: list[Mapping[str, Stance]] = field(default_factory=list)
     summary: Summary | None = None
     verdict: Verdict | None = None
@@ -53,11 +51,18 @@ class Team:
     def names(self) -> tuple[str, ...]:
         return tuple(candidate.diagnosis for candidate in self.candidates)
 
+    @property
+    def stances(self) -> Mapping[str, Stance]:
+        """The last round's."""
+        return self.history[-1] if self.history else {}
+
     def received(self, role: str) -> dict[str, str]:
         """Questions of the last round to a role, by asker."""
-        return {
-            asker: question for asker, stance in self.stances.items() for to, question in stance.questions if to == role
-        }
+        return _received(self.stances, role)
+
+
+def _received(stances: Mapping[str, Stance], role: str) -> dict[str, str]:
+    return {asker: text for asker, stance in stances.items() for to, text in stance.questions if to == role}
 
 
 def counted(team: Team) -> Section:
@@ -76,33 +81,52 @@ def reports(team: Team) -> Section:
     return {"full": "\n".join(full), "brief": "\n".join(brief), "bare": ""}
 
 
-def discussion(team: Team, without: str = "") -> list[Section]:
-    """The minutes and the last positions, with the questions and answers that were exchanged; `without` leaves a role's own out."""
-    sections: list[Section] = []
+def discussion(team: Team, *, whole: bool = False) -> list[Section]:
+    """The minutes and the last positions, with the questions and the answers to those of the round before.
+
+    `whole` adds the positions of all earlier rounds, what the roles read from their tests, and the judge's verdict: for
+    those who close the discussion. The independent clinician, who sees no tests, never gets that.
+    """
+    sections = [_positions(team, number, whole) for number in range(1, len(team.history))] if whole else []
     if team.summary:
         text = f"MINUTES: agreed: {team.summary.agreed} Disputed: {team.summary.disputed} Open: {team.summary.open}"
         sections.append({"full": text, "brief": text, "bare": text})
-    others = {role: stance for role, stance in team.stances.items() if role != without}
-    if others:
-        full, brief = ["POSITIONS:"], ["POSITIONS:"]
-        for role, stance in others.items():
-            said = [f"- {role}: {stance.diagnosis} ({stance.confidence}). {stance.reasoning}"]
-            said += [f"  to the {to}: {text}" for to, text in (*stance.questions, *stance.answers)]
-            full += said
-            brief.append(f"- {role}: {stance.diagnosis} ({stance.confidence})")
-        sections.append({"full": "\n".join(full), "brief": "\n".join(brief), "bare": "\n".join(brief)})
+    if team.history:
+        sections.append(_positions(team, len(team.history), whole))
+    if team.verdict:
+        decided = f"VERDICT OF THE JUDGE: {team.verdict.diagnosis} ({team.verdict.confidence})"
+        sections.append({"full": f"{decided}. {team.verdict.reasoning}", "brief": decided, "bare": decided})
     return sections
+
+
+def _positions(team: Team, number: int, tests: bool) -> Section:
+    """What every role said in a round, from 1."""
+    before = team.history[number - 2] if number > 1 else {}
+    title = f"POSITIONS OF ROUND {number}:"
+    full, brief, bare = [title], [title], [title]
+    for role, stance in team.history[number - 1].items():
+        held = f"- {role}: {stance.diagnosis} ({stance.confidence})"
+        asked = _received(before, role)
+        exchange = [f'  answers the {to}, who asked "{asked[to]}": {text}' for to, text in stance.answers]
+        exchange += [f"  asks the {to}: {text}" for to, text in stance.questions]
+        shown = f" Tests: {stance.tests_show}" if tests and stance.tests_show else ""
+        full += [f"{held}. {stance.reasoning}{shown}", *exchange]
+        brief += [held, *exchange]
+        bare.append(held)
+    return {"full": "\n".join(full), "brief": "\n".join(brief), "bare": "\n".join(bare)}
 
 
 def shown_tests(tested: Sequence[Tested]) -> str:
     """A specialist's best counterfactuals with their numbers."""
-    return "\n".join(_line(item) for item in tested) or "- none: no change of the case preserved enough of it"
+    return "\n".join(_line(item) for item in tested) or "- none"
 
 
 def tests_table(team: Team) -> str:
     """The counterfactuals of all rounds that counted, the strongest first."""
-    best = sorted((item for item in team.tested if item.kept), key=lambda item: -item.combined)[: 3 * team.options.top]
-    return "\n".join(f"{_line(item)} ({item.role}, round {item.round})" for item in best) or "- none"
+    kept = sorted((item for item in team.tested if item.kept), key=lambda item: -item.combined)
+    lines = [f"{_line(item)} ({item.role}, round {item.round})" for item in kept[: 3 * team.options.top]]
+    more = len(kept) - len(lines)
+    return "\n".join([*lines, f"- and {more} weaker ones"] if more else lines) or "- none"
 
 
 def _line(item: Tested) -> str:
@@ -111,79 +135,7 @@ def _line(item: Tested) -> str:
         for quote, new in item.edit.spans
     )
     low, high = item.after.normalised[item.diagnosis], item.before.normalised[item.diagnosis]
-    flip = f", then most likely: {item.gap.flipped_to}" if item.gap.flipped_to else ""
+    leads = item.after.most_likely
+    flip = f", and {leads} becomes the most likely" if leads != item.before.most_likely else ""
     below = ", below the noise floor" if abs(item.gap.signed) < item.gap.noise_floor else ""
     return f"- {changes}. P({item.diagnosis}) {high:.2f} -> {low:.2f}, gap {item.gap.signed:+.2f}{below}{flip}"
-
-
-def answer(team: Team, trace: Trace) -> Differential:
-    """The differential: the final diagnosis first, the others by their probability on the case."""
-    probability = team.before.normalised if team.before else {}
-    order = sorted(team.names, key=lambda name: (name != team.final, -probability.get(name, 0.0)))
-    return Differential(
-        score_kind="probability",
-        entries=tuple(_entry(team, trace, name, rank, probability) for rank, name in enumerate(order, start=1)),
-        panel=tuple(team.stances),
-        counterfactuals=tuple(_counterfactual(item) for item in team.tested),
-        trace=ReasoningTrace(
-            conclusion=trace.conclusion,
-            would_change=trace.would_change,
-            by_consensus=team.verdict is None,
-            outside=_outside(team),
-        ),
-    )
-
-
-def _entry(team: Team, trace: Trace, name: str, rank: int, probability: Mapping[str, float]) -> Entry:
-    holders = [role for role, stance in team.stances.items() if stance.diagnosis == name]
-    found: dict[tuple[str, bool], dict[str, None]] = {}
-    for role in holders:
-        for quote in team.stances[role].discriminating:
-            found.setdefault((quote, True), {})[role] = None
-    weighed = trace.candidates[name]
-    for quotes, supports in ((weighed.supports, True), (weighed.opposes, False)):
-        for quote in quotes:
-            found.setdefault((quote, supports), {})["trace"] = None
-    evidence = []
-    for (text, supports), roles in found.items():
-        span = locate(team.case.text, text)
-        evidence.append(Evidence(Quote(text, span.start, span.end), supports, tuple(roles)))
-    value = probability.get(name)
-    return Entry(
-        rank=rank,
-        diagnosis=name,
-        score=value or 0.0,
-        probability=value,
-        evidence=tuple(evidence),
-        proposed_by=("differential",),
-        entered_in="differential",
-        reasoning=weighed.conclusion,
-        stances=dict.fromkeys(holders, "support"),
-    )
-
-
-def _counterfactual(item: Tested) -> Counterfactual:
-    return Counterfactual(
-        by=item.role,
-        round=str(item.round),
-        diagnosis=item.diagnosis,
-        operation=item.edit.operation,
-        patches=tuple((patch.start, patch.end, patch.replacement) for patch in item.patches),
-        p_before=item.before.normalised[item.diagnosis],
-        p_after=item.after.normalised[item.diagnosis],
-        gap=item.gap.signed,
-        gap_raw=item.gap.signed_raw,
-        gap_paper=item.gap.paper,
-        gap_paper_raw=item.gap.paper_raw,
-        noise_floor=item.gap.noise_floor,
-        sip=item.sip,
-        edit_sim=item.edit_sim,
-        shift=item.shift,
-        combined=item.combined,
-        kept=item.kept,
-    )
-
-
-def _outside(team: Team) -> str:
-    stance = team.stances.get(CLINICIAN_ROLE)
-    return stance.diagnosis if stance and stance.diagnosis not in team.names else ""

@@ -28,10 +28,14 @@ class Proposal(NamedTuple):
 
 def score(team: Team, edits: Edits, number: int) -> Flow[Tests]:
     """Score every candidate on the case and on every edited case in one weigh round; then keep each specialist's best."""
-    text = team.case.text
-    proposed, dropped = _proposals(text, edits)
-    if dropped:
-        yield from note("edits", f"round {number}: {dropped} edits left out (nothing changed, or a second insertion)")
+    text, editing = team.case.text, "editing" not in team.options.without
+    if team.before and not editing:
+        return dict.fromkeys(team.specialists, ())
+    proposed, unchanged, insertions = _proposals(text, edits)
+    if unchanged:
+        yield from note("edits", f"round {number}: {unchanged} edits left out that change nothing")
+    if insertions:
+        yield from note("edits", f"round {number}: {insertions} insertions left out beyond each specialist's first")
     variants = dict.fromkeys([text, *(item.text for item in proposed)])
     scores = yield from weigh(
         {f"text {place}": Weigh(PROBABILITY, {"case": variant}, team.names) for place, variant in enumerate(variants)}
@@ -47,9 +51,10 @@ def score(team: Team, edits: Edits, number: int) -> Flow[Tests]:
     ]
     team.tested += tested
     best = {role: _best(tested, role, team.options.top) for role in team.specialists}
-    for role in team.specialists if "editing" not in team.options.without else ():
+    for role in team.specialists if editing else ():
         if not best[role]:
-            yield from note("no_counterfactual", f"round {number}: no edit of the {role} preserved enough of the case")
+            detail = f"round {number}: no edit of the {role} changed the case and preserved enough of it"
+            yield from note("no_counterfactual", detail)
     return best
 
 
@@ -65,7 +70,7 @@ def _tested(
     """An edit with all its numbers (the paper's section 4.4)."""
     options, before, after = team.options, by_text[team.case.text], by_text[item.text]
     measured = gap(item.diagnosis, before, after)
-    preserved = sip(sem_sim(cosine), edit_sim)
+    preserved = sip(sem_sim(cosine), edit_sim, options.weights)
     shift = 1 - sem_sim(label_cosine) if measured.flipped_to else 0.0
     signal = measured.paper if options.gap == "paper" else abs(measured.signed)
     return Tested(
@@ -80,24 +85,28 @@ def _tested(
         sip=preserved,
         edit_sim=edit_sim,
         shift=shift,
-        combined=combined(signal, shift, preserved),
+        combined=combined(signal, shift, preserved, options.weights),
         kept=preserved >= options.least_sip and edit_sim >= options.least_edit_sim,
     )
 
 
-def _proposals(text: str, edits: Edits) -> tuple[list[Proposal], int]:
-    """What changes the case, with at most one insertion for each specialist; and how many were left out."""
+def _proposals(text: str, edits: Edits) -> tuple[list[Proposal], int, int]:
+    """What changes the case; how many edits change nothing; how many insertions come after the specialist's first."""
     found: list[Proposal] = []
     inserted: set[str] = set()
+    unchanged = insertions = 0
     for (role, name), items in edits.items():
         for edit in items:
             changes = patches(text, edit)
-            if not changes or (edit.operation == "insert" and role in inserted):
-                continue
-            if edit.operation == "insert":
-                inserted.add(role)
-            found.append(Proposal(role, name, edit, changes, apply(text, changes)))
-    return found, sum(len(items) for items in edits.values()) - len(found)
+            edited = apply(text, changes)
+            if edited == text:
+                unchanged += 1
+            elif edit.operation == "insert" and role in inserted:
+                insertions += 1
+            else:
+                inserted |= {role} if edit.operation == "insert" else set()
+                found.append(Proposal(role, name, edit, changes, edited))
+    return found, unchanged, insertions
 
 
 def _best(tested: Sequence[Tested], role: str, top: int) -> tuple[Tested, ...]:

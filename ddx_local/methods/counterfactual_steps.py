@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from ddx_local.flow import Step
 from ddx_local.methods.edits import Edit
+from ddx_local.methods.gaps import Weights
 
 PARTS = ("editing", "rounds", "reports", "roles", "clinician")
 """What `without` can switch off, for the paper's ablations."""
@@ -26,6 +27,11 @@ class Options:
         least_sip: An edit must preserve at least this much (SIP).
         least_edit_sim: An edit must be at least this similar in spelling.
         gap: signed (the same label before and after) or paper (equation 2); it decides the combined score.
+        w_sem: Weight of the similarity of meaning in SIP.
+        w_edit: Weight of the similarity of spelling in SIP.
+        w_signal: Weight of the signal (the gap, or the shift where that is larger) in the combined score.
+        w_shift: What the shift of the diagnosis counts beside the gap.
+        w_sip: Weight of SIP in the combined score.
         without: Parts to leave out, for ablations: editing, rounds, reports, roles, clinician.
     """
 
@@ -39,6 +45,11 @@ class Options:
     least_sip: float = 0.85
     least_edit_sim: float = 0.80
     gap: Literal["signed", "paper"] = "signed"
+    w_sem: float = 0.7
+    w_edit: float = 0.3
+    w_signal: float = 0.8
+    w_shift: float = 0.75
+    w_sip: float = 0.2
     without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -53,12 +64,18 @@ class Options:
         for name, (least, most) in limits.items():
             if not least <= getattr(self, name) <= most:
                 raise ValueError(f"{name} must be {least} to {most}")
-        if not all(0 <= value <= 1 for value in (self.consensus, self.least_sip, self.least_edit_sim)):
-            raise ValueError("consensus, least_sip and least_edit_sim must be 0 to 1")
+        shares = ("consensus", "least_sip", "least_edit_sim", "w_sem", "w_edit", "w_signal", "w_shift", "w_sip")
+        for name in shares:
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be 0 to 1")
         if self.gap not in ("signed", "paper"):
             raise ValueError("gap must be signed or paper")
         if unknown := [name for name in self.without if name not in PARTS]:
             raise ValueError(f"without: no part {unknown[0]!r}; known: {', '.join(PARTS)}")
+
+    @property
+    def weights(self) -> Weights:
+        return Weights(self.w_sem, self.w_edit, self.w_signal, self.w_shift, self.w_sip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +135,24 @@ class Trace:
 
 
 def _quotes(items: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(quote.strip() for quote in items))
+    return tuple(dict.fromkeys(quote.strip() for quote in items if quote.strip()))
 
 
 def _edits(answer: Any) -> tuple[Edit, ...]:
     found = []
-    for item in answer["edits"]:
-        spans = tuple(
-            (span[0].strip(), span[1].strip() if len(span) > 1 else "") for span in item["spans"] if span[0] is not None
-        )
-        found.append(Edit(item["operation"], item["feature"], spans))
+    for operation, feature, pieces in answer["edits"]:
+        swaps = [(piece, "") for piece in pieces] if operation == "remove" else pieces
+        spans = tuple((quote.strip(), new.strip()) for quote, new in swaps if quote is not None)
+        found.append(Edit(operation, feature, spans))
     return tuple(found)
 
 
 def _exchange(items: Any, what: str) -> tuple[tuple[str, str], ...]:
-    """One question or answer for each addressee: the first."""
-    found: dict[str, str] = {}
+    """Questions or answers by addressee; two to the same one are joined, so that none is lost."""
+    found: dict[str, list[str]] = {}
     for item in items:
-        found.setdefault(item["to"], item[what].strip())
-    return tuple(found.items())
+        found.setdefault(item["to"], []).append(item[what].strip())
+    return tuple((to, " ".join(dict.fromkeys(texts))) for to, texts in found.items())
 
 
 def _stance(answer: Any) -> Stance:

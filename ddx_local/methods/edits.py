@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Operation = Literal["negate", "remove", "replace", "weaken", "intensify", "insert"]
+from ddx_local.clinical.quotes import places
 
-OPERATIONS: tuple[Operation, ...] = ("negate", "replace", "weaken", "intensify", "insert")
-"""The operations that bring a text; `remove` brings none."""
+Operation = Literal["negate", "remove", "replace", "weaken", "intensify", "insert"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +28,34 @@ class Edit:
 
 
 def patches(text: str, edit: Edit) -> tuple[Patch, ...]:
-    """Where the edit changes the text, in order.
+    """Where the edit changes the text, in order, without overlap.
 
     A quote that stands several times is changed everywhere. Pieces that overlap are merged; the merged piece gets the
-    replacements in their order, each once. An insertion comes after its anchor. What would change nothing is left out.
+    replacements in their order, each once. An insertion comes after the first place of its anchor, since it is one new
+    finding and changes none. What would change nothing is left out.
     """
     found = []
     for quote, replacement in edit.spans:
-        start = text.find(quote) if quote else -1
-        while start >= 0:
-            end = start + len(quote)
-            found.append(
-                Patch(end, end, f" {replacement}") if edit.operation == "insert" else Patch(start, end, replacement)
-            )
-            start = text.find(quote, end)
-    merged: list[Patch] = []
-    for patch in sorted(found, key=lambda item: (item.start, item.end)):
-        last = merged[-1] if merged else None
-        if last is not None and (patch.start < last.end or (patch.start, patch.end) == (last.start, last.end)):
-            same = patch.replacement in last.replacement or not patch.replacement
-            joined = last.replacement if same else f"{last.replacement} {patch.replacement}".strip()
-            merged[-1] = Patch(last.start, max(last.end, patch.end), joined)
+        spots = places(text, quote)
+        if edit.operation == "insert":
+            found += [Patch(span.end, span.end, replacement) for span in spots[:1]]
         else:
-            merged.append(patch)
+            found += [Patch(span.start, span.end, replacement) for span in spots]
+    groups: list[list[Patch]] = []
+    for patch in sorted(found, key=lambda item: (item.start, item.end)):
+        last = groups[-1] if groups else []
+        if last and (patch.start < max(item.end for item in last) or patch.start == patch.end == last[0].start):
+            last.append(patch)
+        else:
+            groups.append([patch])
+    merged = [_merged(group) for group in groups]
     return tuple(patch for patch in merged if text[patch.start : patch.end] != patch.replacement)
+
+
+def _merged(group: Sequence[Patch]) -> Patch:
+    start, end = group[0].start, max(patch.end for patch in group)
+    texts = " ".join(dict.fromkeys(patch.replacement for patch in group if patch.replacement))
+    return Patch(start, end, f" {texts}" if texts and start == end else texts)
 
 
 def apply(text: str, changes: Sequence[Patch]) -> str:

@@ -5,8 +5,9 @@ costs 8.3 points of precision on the easiest).
 
 The paper says / we do:
 - escalation is proposed, without a rule / confidence = the smaller of the normalised probability of the single agent's first
-  diagnosis among its own list, and the share of 5 further samples that put it first; under 0.6 the panel is asked
-- the threshold is not calibrated for any model yet, and the result says so
+  diagnosis among its own list (with that of other names for it), and the share of 5 further samples that put it first;
+  under 0.6 the panel is asked
+- the threshold is not calibrated for any model yet, and the result says so, whichever way it goes
 """
 
 from collections import Counter
@@ -68,18 +69,16 @@ def auto(case: Case, options: Options) -> Flow[Differential]:
     names = tuple(item.diagnosis for item in proposals)
     scores = yield from weigh({ROLE: Weigh(PROBABILITY, {"case": case.text}, names)})
     probability = probabilities(scores[ROLE]).normalised
-    confidence = min(probability[first], share)
-    how = f"probability {probability[first]:.2f}, first in {share:.0%} of {options.samples} samples"
-    if confidence >= options.threshold:
-        yield from note(
-            "single", f"confidence {confidence:.2f} ({how}) reaches {options.threshold}: the single answer stays"
-        )
+    # Two names of one diagnosis on the list share its probability.
+    certainty = min(1.0, sum(value for name, value in probability.items() if labels.same(first, name)))
+    confidence = min(certainty, share)
+    how = f"confidence {confidence:.3g}: probability {certainty:.3g}, first in {share:.3g} of {options.samples} samples"
+    threshold = f"{options.threshold:g} (not calibrated yet)"
+    if confidence >= options.threshold - 1e-9:  # a sum of shares may fall short by its last digit
+        yield from note("single", f"{how}. It reaches {threshold}: the single answer stays")
         answer = listed(case, proposals)
         return replace(
             answer, entries=tuple(replace(entry, probability=probability[entry.diagnosis]) for entry in answer.entries)
         )
-    yield from note(
-        "escalated",
-        f"confidence {confidence:.2f} ({how}) is under {options.threshold}, a threshold that is not calibrated yet: the panel decides",
-    )
+    yield from note("escalated", f"{how}. It is under {threshold}: the panel decides")
     return (yield from scot(case, scot_steps.Options(agents=options.agents, k=options.k)))

@@ -1,6 +1,6 @@
 """Rounds whose prompts carry a record: shown in the fullest detail that fits the context; what is condensed is noted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ddx_local.flow import Ask, Flow, ask_each, note, sizes
@@ -14,7 +14,7 @@ Section = Mapping[Detail, str]
 _SAID = {"brief": "without quotes and reasons", "bare": "as counts only"}
 
 
-def render(sections: "list[Section] | tuple[Section, ...]", detail: Detail) -> str:
+def render(sections: Sequence[Section], detail: Detail) -> str:
     """A record as text."""
     return "\n\n".join(section[detail] for section in sections if section[detail])
 

@@ -9,8 +9,19 @@ from dataclasses import dataclass
 
 from ddx_local.flow import Loglikelihood
 
-W_SEM, W_EDIT = 0.7, 0.3
-W_SIGNAL, W_SHIFT, W_SIP = 0.8, 0.75, 0.2
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights of SIP and of the combined score; the paper names them, its authors' program gives their values."""
+
+    sem: float = 0.7
+    edit: float = 0.3
+    signal: float = 0.8
+    shift: float = 0.75
+    sip: float = 0.2
+
+
+USUAL = Weights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +40,7 @@ class Probabilities:
         return max(self.normalised, key=lambda label: self.normalised[label])
 
     def noise_of(self, label: str) -> float:
-        """By how much the noise can move the normalised probability: dp = p (1 - p) dlogit."""
+        """By how much such an error of this label's logprob moves its normalised probability: dp = p (1 - p) dlogprob."""
         p = self.normalised[label]
         return p * (1 - p) * self.noise
 
@@ -85,14 +96,14 @@ def sem_sim(cosine: float) -> float:
     return min(1.0, max(0.0, (cosine + 1) / 2))
 
 
-def sip(meaning: float, spelling: float) -> float:
+def sip(meaning: float, spelling: float, weights: Weights = USUAL) -> float:
     """How much of the case is preserved: 0.7 SemSim + 0.3 EditSim."""
-    return W_SEM * meaning + W_EDIT * spelling
+    return weights.sem * meaning + weights.edit * spelling
 
 
-def combined(signal: float, shift: float, preserved: float) -> float:
+def combined(signal: float, shift: float, preserved: float, weights: Weights = USUAL) -> float:
     """0.8 max(G, 0.75 DiagShift) + 0.2 SIP; `signal` is |the gap| that the options choose."""
-    return W_SIGNAL * max(signal, W_SHIFT * shift) + W_SIP * preserved
+    return weights.signal * max(signal, weights.shift * shift) + weights.sip * preserved
 
 
 def needed(specialists: int, share: float) -> int:

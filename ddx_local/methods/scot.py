@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 
 from ddx_local.case import Case, Differential
 from ddx_local.clinical.pool import panel_choices
-from ddx_local.flow import Ask, Flow, Step, ask, ask_each, note, sizes
+from ddx_local.flow import Ask, Flow, Step, ask, note
 from ddx_local.methods import master_list, scot_record
+from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
 from ddx_local.methods.master_list import Entry, Proposed
-from ddx_local.methods.scot_record import DETAILS, Section, render
 from ddx_local.methods.scot_result import Debate, assemble, dropped, own_challenged
 from ddx_local.methods.scot_steps import (
     CANT_MISS,
@@ -138,28 +138,14 @@ def _round(
     slots: Callable[[str], Mapping[str, str | tuple[str, ...]]] = lambda _: {},
 ) -> Flow[dict[str, A]]:
     """One question to every seat, with the record in the fullest detail that fits the context."""
-    questions: dict[str, Ask[Any]] = {}
-    for detail in DETAILS:
-        questions = {
+
+    def build(detail: Detail) -> dict[str, Ask[Any]]:
+        shown = {"case": debate.case.text, "record": render(record, detail)}
+        return {
             role: Ask(
-                step,
-                {
-                    "case": debate.case.text,
-                    "record": render(record, detail),
-                    "role": role,
-                    "style": STYLES[style],
-                    **slots(role),
-                },
-                role,
-                debate.temperature(style),
+                step, {**shown, "role": role, "style": STYLES[style], **slots(role)}, role, debate.temperature(style)
             )
             for role, style in debate.seats.items()
         }
-        if all(size.fits for size in (yield from sizes(tuple(questions.values())))):
-            break
-    if detail != "full":
-        what = "without quotes and reasons" if detail == "brief" else "as counts only"
-        yield from note(
-            "condensed", f"{step.name}: earlier rounds were shown {what}, to fit the context", degraded=True
-        )
-    return (yield from ask_each(questions))
+
+    return (yield from ask_fitting(build))

@@ -5,21 +5,10 @@ lower degree of detail is taken only where the full one does not fit the context
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
+from ddx_local.methods.fitting import Section
 from ddx_local.methods.master_list import Entry, Proposed
 from ddx_local.methods.scot_steps import Exchange, Finding, Positions, Relevance, Stance
-
-Detail = Literal["full", "brief", "bare"]
-DETAILS: tuple[Detail, ...] = ("full", "brief", "bare")
-
-Section = Mapping[Detail, str]
-"""One round's text in each degree of detail."""
-
-
-def render(sections: Sequence[Section], detail: Detail) -> str:
-    """The record as text."""
-    return "\n\n".join(section[detail] for section in sections if section[detail])
 
 
 def panel(roles: Sequence[str]) -> Section:

@@ -1,11 +1,18 @@
-"""A second real engine, for tests that close or break one."""
+"""More engines: a second real one, for tests that close or break one, and transformers over made and real weights."""
 
+import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
 
 import pytest
 
+from ddx_local import models
+from ddx_local.engines.transformers import TransformersEngine, TransformersSettings
 from ddx_local.engines.vllm import VllmEngine
+from tests.engines import tiny_models
 
 
 @pytest.fixture
@@ -17,3 +24,39 @@ def small_engine(real_engine: VllmEngine) -> Callable[[], Awaitable[VllmEngine]]
         return await VllmEngine.open(settings)
 
     return opened
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The checkpoint of a family of `tiny_models`, made when it is first asked for."""
+    pytest.importorskip("torch")
+    return cache(lambda name: tiny_models.build(name, tmp_path_factory.mktemp(name)))
+
+
+@pytest.fixture(scope="session")
+def tiny_engine(tiny_folder: Callable[[str], Path]) -> Iterator[Callable[[str], TransformersEngine]]:
+    """The transformers engine of a family, one for the whole session; a test that closes one opens its own."""
+    with ExitStack() as stack:
+
+        def opened(name: str) -> TransformersEngine:
+            settings = TransformersSettings(
+                folder=tiny_folder(name), card=tiny_models.card(name), weights_sha256=f"tiny-{name}", device="cpu"
+            )
+            engine = asyncio.run(TransformersEngine.open(settings))
+            stack.callback(lambda: asyncio.run(engine.aclose()))
+            return engine
+
+        yield cache(opened)
+
+
+@pytest.fixture(scope="session")
+def real_transformers() -> Iterator[TransformersEngine]:
+    """The embedded model in the transformers engine, in float32: one for the whole session."""
+    name = "smollm2-135m"
+    folder = models.snapshot(name)
+    settings = TransformersSettings(
+        folder=folder, card=models.card(name), weights_sha256=models.weights_sha256(folder), device="cpu"
+    )
+    engine = asyncio.run(TransformersEngine.open(settings))
+    yield engine
+    asyncio.run(engine.aclose())

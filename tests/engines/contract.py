@@ -160,6 +160,18 @@ class EngineContract:
         assert 2 <= short.tokens < long.tokens
         assert long.logprob < short.logprob < 0
 
+    async def test_the_tokens_of_a_score_are_told_beforehand(self, engine: Engine) -> None:
+        requests = [weighing("A red toe.", *LABELS), weighing("A cough.", *LABELS[:2])]
+        told, scores = await engine.tokens(requests), await engine.loglikelihood(requests)
+        assert [[len(ids) for ids in labels] for _, labels in told] == [
+            [score.tokens for score in found] for found in scores
+        ]
+        (toe, of_toe), (cough, of_cough) = told
+        assert toe != cough
+        assert of_toe[:2] == of_cough
+        assert len(set(of_toe)) == len(LABELS)
+        assert len({ids[-1] for ids in of_toe}) == 1  # the end token
+
     async def test_scores_among_grammar_requests_are_those_alone(self, engine: Engine) -> None:
         alone = await engine.loglikelihood([weighing("A red toe.", *LABELS)])
         story = [asking(f"Tell me of the sea {number}.", LETTERS, seed=number) for number in range(6)]

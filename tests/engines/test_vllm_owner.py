@@ -76,6 +76,7 @@ async def test_giving_up_while_the_engine_loads_lets_it_end(small_engine: Callab
     before = set(threading.enumerate())
     task = asyncio.ensure_future(small_engine())
     while not (owners := [item for item in set(threading.enumerate()) - before if item.name == "vllm-owner"]):
+        assert not task.done()
         await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -5,14 +5,17 @@ a test cannot pass on an answer that no engine could give.
 """
 
 import json
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from rapidfuzz.distance import Indel
+
 from ddx_local.assets import Assets, Filled
 from ddx_local.engines.scripted import walk
-from ddx_local.flow import Ask, Consult, CountTokens, Flow, Key, Note, Question, Round, Similarity
+from ddx_local.flow import Ask, Consult, CountTokens, Flow, Key, Loglikelihood, Note, Question, Round, Similarity, Weigh
 from ddx_local.grammar import accepts
 from ddx_local.request import Size
 
@@ -47,6 +50,7 @@ class Driven(Generic[T]):
     said: list[Said] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     compared: list[tuple[str, str]] = field(default_factory=list)
+    weighed: list[Weigh] = field(default_factory=list)
 
     @property
     def batches(self) -> list[str]:
@@ -66,10 +70,12 @@ class World:
 
     Args:
         replies: Step name -> answer; a step without one is answered by a walk over its grammar.
-        similarity: Of two names.
+        similarity: Of two texts in meaning; in spelling it is the real one.
         fits: Whether a question with this prompt fits the context.
         lawful: Whether scripted answers must obey the grammar.
         seed: Of the walks.
+        probability: Of a label under a case text, raw.
+        noise: Of every logprob, in nats.
     """
 
     replies: Mapping[str, Reply] = field(default_factory=dict)
@@ -77,6 +83,8 @@ class World:
     fits: Callable[[Ask[Any]], bool] = lambda ask: True  # noqa: ARG005
     lawful: bool = True
     seed: int = 0
+    probability: Callable[[str, str], float] = lambda text, label: 0.1  # noqa: ARG005
+    noise: float = 0.0
 
 
 def drive(flow: Flow[T], world: World) -> Driven[T]:
@@ -89,11 +97,18 @@ def drive(flow: Flow[T], world: World) -> Driven[T]:
             case Note():
                 driven.notes.append(question)
                 return None
+            case Consult(Similarity(pairs, "spelling")):
+                return [round(Indel.normalized_similarity(a, b), 6) for a, b in pairs]
             case Consult(Similarity(pairs)):
                 driven.compared.extend(pairs)
                 return [world.similarity(a, b) for a, b in pairs]
             case Consult(CountTokens(questions)):
                 return tuple(_size(assets.fill(ask), fits=world.fits(ask)) for ask in questions)
+            case Weigh(_, slots, labels):
+                assets.fill(question)
+                driven.weighed.append(question)
+                found = {label: world.probability(str(slots["case"]), label) for label in labels}
+                return tuple(Loglikelihood(label, math.log(p), 3, world.noise) for label, p in found.items())
             case Ask():
                 return _answer(question, key)
             case _:
