@@ -101,7 +101,7 @@ def _render_fault(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str 
 
 def _plain_bos_findings(tokenizer: Any) -> tuple[Finding, ...]:
     """For a family that begins every text with one BOS."""
-    file, hint = "tokenizer_config.json", "Set `add_bos_token`, or take the source's tokenizer files."
+    file, hint = "tokenizer_config.json", "Have tokenizer.json's post-processor write it, or take the source's files."
     if tokenizer.bos_token_id is None:
         return (_error(file, "the tokenizer has no BOS token, and this family needs one before every text", hint),)
     count = _leading(tokenizer("a").input_ids, tokenizer.bos_token_id)

@@ -2,118 +2,16 @@
 
 import json
 import random
-from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
-import llguidance
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ddx_local.clinical.quotes import has_quote
-from ddx_local.engines.scripted import Policy, walk
-from ddx_local.grammar import LEAST_QUOTE, Expanded, accepts, byte_tokenizer, expand
-from ddx_local.grammar_template import GrammarError, slots_of
-
-POLICIES: tuple[Policy, ...] = get_args(Policy)
-
-TEXTS = {
-    "plain": "A 61-year-old man has crushing chest pain since yesterday and vomits.",
-    "newlines": "Fever for three days.\n\nNo cough.\r\n\tStiff neck,\nphotophobia and a rash.",
-    "quotation marks": 'She says "my chest hurts" and "I can\'t breathe" since the flight.',
-    "backslashes": 'BP 120\\80, a path C:\\notes\\n and a \\"quoted\\" word at the end',
-    "cjk": "患者,男,58 岁,突发胸痛 3 小时,伴大汗。 既往有高血压病史 10 年。",
-    "cjk without a blank": "患者男五十八岁突发胸痛三小时伴大汗既往有高血压病史十年" * 4,
-    "greek and cyrillic": "Больной с β-талассемией жалуется на одышку и боль в груди.",
-    "mojibake": "CafÃ© au lait spots, 38Â°C â€“ the motherâ€™s na√Øve story of fever",
-    "emoji": "Felt fine 🫀 until today 🤒🤒 when the 👩‍⚕️ nurse found 39.5 °C and chills",
-    "control characters": "Fever\x01 and\x1f chills\x7f for\x0b three\x0c days\x1c at\u2028 home\u2029 now\x85.",
-    "braces": "The {{case}} of a man with {{ quote case 60 }} fever and {1,3} chills",
-    "eight characters": "fever 39",
-    "one endless word": "x" * 3000,
-    "leading blanks": "    \n    Sudden onset of a severe headache.",
-    "empty": "",
-    "high plane letters": "𠮷野家 patient 𐐷𐐷 with fever and chills for 𝔸 days",
-}
-LABELS = (
-    'the "sick sinus" syndrome',
-    "back\\slash \\n \\u0041 disease",
-    "β-thalassemia",
-    "fever, cough, and chills",
-    "{{x}} braces {{item}}",
-    "a/b [c] (d) {e} |f",
-    "line\nbreak\tand tab",
-    "肺炎",
-    "MI",
-    "MI, acute",
-    "🫀",
-    "%if or $1 ::_ //",
-    "\x7f\x01",
-    " ",
-)
-
-PIECES = [
-    "a",
-    "chest pain ",
-    " ",
-    "\n",
-    "\t",
-    '"',
-    "\\",
-    "\\n",
-    "\\u0041",
-    "发热",
-    "咳嗽 ",
-    "é",
-    "🫀",
-    "\x01",
-    "\x7f",
-    "{{x}}",
-    "|",
-    "/",
-]
-HARD_TEXTS = st.one_of(
-    st.sampled_from(list(TEXTS.values())),
-    st.lists(st.sampled_from(PIECES), max_size=30).map("".join),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
-)
-HARD_LABELS = st.lists(
-    st.one_of(
-        st.sampled_from(LABELS),
-        st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join),
-        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12),
-    ),
-    min_size=1,
-    max_size=7,
-    unique=True,
-).map(tuple)
-
-Slots = Mapping[str, str | tuple[str, ...]]
-
-
-def compiled(template: str, slots: Slots) -> Expanded:
-    """The expansion, which llguidance must be able to compile."""
-    expanded = expand(template, slots)
-    fault = llguidance.LLMatcher.validate_grammar(expanded.lark, byte_tokenizer())
-    assert not fault, fault[:300]
-    return expanded
-
-
-def said(template: str, slots: Slots, seed: int = 0) -> list[Any]:
-    """What `json.loads` reads from a walk by each policy, after the laws that hold for every output."""
-    expanded = compiled(template, slots)
-    values = []
-    for policy in POLICIES:
-        output = walk(expanded.lark, random.Random(seed), policy)
-        assert len(output.encode()) <= expanded.longest
-        assert accepts(expanded.lark, output)
-        values.append(json.loads(output))
-    return values
-
-
-def quotable(text: str, most: int = 60) -> bool:
-    return has_quote(text, LEAST_QUOTE, most)
-
+from ddx_local.engines.scripted import walk
+from ddx_local.grammar import LEAST_QUOTE, accepts, expand
+from ddx_local.grammar_template import GrammarError
+from tests.grammars import HARD_LABELS, HARD_TEXTS, LABELS, POLICIES, TEXTS, Slots, compiled, outputs, quotable, said
 
 FORM = """// a comment: {{not read}} "neither is this
 start: "{\\"entries\\": " {{list entry 0 count}} ", \\"stances\\": " {{each labels stance}} ", \\"ballot\\": " {{permutation labels}}
@@ -196,10 +94,6 @@ def test_a_list_of_choices_among_nothing_is_empty_and_an_alternative_with_one_is
     assert said('start: "7" {{choice none}}?', slots) == [7, 7, 7]
     with pytest.raises(GrammarError, match="no output"):
         expand("start: {{choice none}}", slots)
-
-
-def outputs(template: str, slots: Slots, seeds: int = 40) -> list[Any]:
-    return [value for seed in range(seeds) for value in said(template, slots, seed)]
 
 
 def test_a_subset_takes_every_size_within_its_bounds_and_none_beyond() -> None:
@@ -427,65 +321,6 @@ def test_a_name_holds_at_most_four_letters_beyond_ascii_where_the_case_has_none(
 def test_a_walk_is_repeatable() -> None:
     lark = compiled(FORM, {"case": TEXTS["emoji"], "labels": LABELS, "count": "3"}).lark
     assert walk(lark, random.Random(3)) == walk(lark, random.Random(3)) != walk(lark, random.Random(4))
-
-
-def test_slots_of_names_every_slot_that_the_expansion_reads_and_no_more() -> None:
-    template = """start: {{choice a}} {{quote b 60}} {{quotes c d 1 e}} {{permutation f}} {{subset g h 2}} {{each i one}}
-one: {{item}} {{list two j 3}} {{text k}} {{int 1 l}}
-two: {{name 9}}
-"""
-    assert slots_of(template) == frozenset("abcdefghijkl")
-    numbers = dict.fromkeys("dehjkl", "2")
-    lists = {name: (f"{name}1", f"{name}2", f"{name}3") for name in "afgi"}
-    slots: dict[str, str | tuple[str, ...]] = {**numbers, **lists, "b": TEXTS["plain"], "c": TEXTS["plain"], "d": "30"}
-    compiled(template, slots)
-    for name in slots:
-        with pytest.raises(GrammarError, match=f"slot `{name}`"):
-            expand(template, {other: value for other, value in slots.items() if other != name})
-
-
-@pytest.mark.parametrize(
-    ("template", "slots", "message"),
-    [
-        ("start: {{colour red}}", {}, "no slot kind `colour`"),
-        ("start: {{}}", {}, "no slot kind"),
-        ("start: {{quote case}}", {"case": "x"}, "takes 2 arguments"),
-        ("start: {{int 1 2 3}}", {}, "takes 2 arguments"),
-        ("start: start", {}, "recurs"),
-        ("start: one\none: two\ntwo: one?", {}, "recurs"),
-        ("start: {{list one 0 2}}\none: {{each s one}}", {"s": ("a",)}, "recurs"),
-        ("start: missing", {}, "no rule `missing`"),
-        ('start: ("a" | "b"', {}, "parenthesis"),
-        ('start: "a")', {}, "out of place"),
-        ('start: "a" ] "b"', {}, "cannot read"),
-        ('start: "a', {}, "cannot read"),
-        ('start: "\\x"', {}, "JSON"),
-        ('begin: "a"', {}, "no rule `start`"),
-        ("", {}, "no rule `start`"),
-        ('start: "a"\nstart: "b"', {}, "twice"),
-        ('junk\nstart: "b"', {}, "no rule"),
-        ("start: {{item}}", {}, "outside"),
-        ("start: {{permutation s}}", {"s": tuple(map(str, range(65)))}, "65 items"),
-        ("start: {{subset s 0 2}}", {"s": tuple(map(str, range(65)))}, "65 items"),
-        ("start: {{permutation s}}", {"s": ("a", "b", "a")}, "twice"),
-        ("start: {{subset s 0 1}}", {"s": ("a", "a")}, "twice"),
-        ("start: {{permutation s}}", {"s": "text"}, "must hold a list"),
-        ("start: {{choice s}}", {"s": "text"}, "must hold a list"),
-        ("start: {{each s one}}\none: {{item}}", {}, "must hold a list"),
-        ("start: {{quote s 60}}", {"s": ("a",)}, "must hold a text"),
-        ("start: {{quotes s 60 1 2}}", {}, "must hold a text"),
-        ("start: {{list one 1 n}}\none: {{item}}", {"n": "many"}, "number|outside"),
-        ("start: {{subset s 0 n}}", {"s": ("a",), "n": ("1",)}, "must hold a number"),
-        ("start: {{text n}}", {}, "must hold a number"),
-        ("start: {{subset s 3 1}}", {"s": ("a", "b", "c")}, "cross"),
-        ('start: {{list one 3 1}}\none: "1"', {}, "cross"),
-        ("start: {{int 3 1}}", {}, "cross"),
-        ('start: "a"{3,1}', {}, "cross"),
-    ],
-)
-def test_a_wrong_template_or_slot_is_an_error_that_names_it(template: str, slots: Slots, message: str) -> None:
-    with pytest.raises(GrammarError, match=message):
-        expand(template, slots)
 
 
 def test_sixty_four_items_are_the_most() -> None:

