@@ -32,6 +32,7 @@ ENGINES: Mapping[str, str] = {
 ENGINE_SETTINGS = (
     "device",
     "dtype",
+    "probability_dtype",
     "max_model_len",
     "kv_cache_gib",
     "gpu_memory_fraction",
@@ -80,17 +81,36 @@ async def open_all(settings: Settings, *, embedding: bool, say: Say, store: Path
         from ddx_local.flow import Similarity
 
         consultants[Similarity] = spelling_similarity
-    module, _, name = ENGINES[settings.engine].partition(":")
-    opener: Callable[[Settings, Say], Awaitable[Engine]] = getattr(importlib.import_module(module), name)
     if not settings.probability_cache:
-        return Opened(await opener(settings, say), consultants)
+        return Opened(await _open_engines(settings, say), consultants)
     scores = ScoreCache.for_run(beside(store))
     try:
-        engine = CachedEngine(await opener(settings, say), scores)
+        engine = CachedEngine(await _open_engines(settings, say), scores)
     except BaseException:
         scores.close()
         raise
     return Opened(engine, consultants, lambda: engine.counts)
+
+
+async def _open_engines(settings: Settings, say: Say) -> Engine:
+    """The engine, or two as one where probabilities are to have a number format of their own."""
+    module, _, name = ENGINES[settings.engine].partition(":")
+    opener: Callable[[Settings, Say], Awaitable[Engine]] = getattr(importlib.import_module(module), name)
+    if settings.engine == "scripted" or settings.probability_dtype is None:
+        return await opener(settings, say)
+    from ddx_local.engines.split import SplitEngine
+
+    # Each of two engines on one GPU gets half of what one would take.
+    share = settings.gpu_memory_fraction / 2
+    halved = settings.model_copy(update={"gpu_memory_fraction": share, "kv_cache_gib": settings.kv_cache_gib / 2})
+    writer = await opener(halved, say)
+    if writer.fingerprint.get("dtype") == settings.probability_dtype:
+        return writer
+    try:
+        return SplitEngine(writer, await opener(halved.model_copy(update={"dtype": settings.probability_dtype}), say))
+    except BaseException:
+        await writer.aclose()
+        raise
 
 
 async def open_vllm(settings: Settings, say: Say) -> Engine:

@@ -49,6 +49,8 @@ class Settings(BaseSettings):
     """Where the engine runs; auto: what the installed vLLM is for, or for transformers a GPU where PyTorch sees one."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Number format; auto: float32 on a CPU (exact), the weights' own on a GPU."""
+    probability_dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    """Number format of label probabilities: opens a second engine where it differs from `dtype`."""
     max_model_len: int | None = Field(default=None, ge=256)
     """Context in tokens; the card's where it is not given."""
     kv_cache_gib: float = Field(default=2.0, gt=0)

@@ -51,6 +51,10 @@ def diagnose(
     dtype: Annotated[
         str | None, typer.Option(help="auto, float32, bfloat16 or float16. [auto: float32 on a CPU]")
     ] = None,
+    probability_dtype: Annotated[
+        str | None,
+        typer.Option(help="Number format of label probabilities; a second engine where it differs. [--dtype]"),
+    ] = None,
     max_model_len: Annotated[int | None, typer.Option(help="Context in tokens. [the model's]")] = None,
     kv_cache_gib: Annotated[float | None, typer.Option(help="KV cache on a CPU, in GiB. [2]")] = None,
     gpu_memory_fraction: Annotated[float | None, typer.Option(help="Share of the GPU's memory. [0.9]")] = None,
@@ -91,6 +95,7 @@ def diagnose(
                 engine=engine,
                 device=device,
                 dtype=dtype,
+                probability_dtype=probability_dtype,
                 max_model_len=max_model_len,
                 kv_cache_gib=kv_cache_gib,
                 gpu_memory_fraction=gpu_memory_fraction,

@@ -52,6 +52,7 @@ allergic atopic | irritant
 single solitary | multiple
 early | late
 mild | moderate | severe
+alpha | beta | gamma | delta
 """
 _NAMING: Final = """
 depressive depression depressed | manic mania

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ddx_local.engines.protocol import Engine, OnCompletion
+from ddx_local.engines.protocol import Engine, OnCompletion, Tokens
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Size
 
 
@@ -32,6 +32,9 @@ class SplitEngine:
 
     async def measure(self, requests: Sequence[Request]) -> Sequence[Size]:
         return await self.writer.measure(requests)
+
+    async def tokens(self, requests: Sequence[LoglikelihoodRequest]) -> Sequence[Tokens]:
+        return await self.scorer.tokens(requests)
 
     async def aclose(self) -> None:
         try:

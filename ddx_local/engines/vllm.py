@@ -63,6 +63,8 @@ class VllmEngine:
             "engine_version": _vllm_version(),
             "device": settings.device,
             "dtype": settings.resolved_dtype,
+            "compiled": str(settings.compiled).lower(),
+            "parallel": f"{settings.tensor_parallel}x{settings.pipeline_parallel}",
             "quantization": settings.quantization or "none",
             "chat_template_sha256": hashlib.sha256(template.encode(errors="surrogatepass")).hexdigest(),
             "kv_block_size": str(settings.block_size or "auto"),

@@ -104,14 +104,10 @@ def _joined(entries: Sequence[Entry], groups: Iterable[Sequence[int]]) -> list[E
 
 
 def _equal(names: Sequence[str]) -> list[tuple[int, int]]:
-    """Pairs of names of the same diagnosis, names that are written alike first."""
-    pairs = [
-        pair
-        for group in labels.merge(names)
-        for pair in combinations(group, 2)
-        if labels.same(names[pair[0]], names[pair[1]])
+    """Pairs of names of the same diagnosis."""
+    return [
+        (a, b) for group in labels.merge(names) for a, b in combinations(group, 2) if labels.same(names[a], names[b])
     ]
-    return sorted(pairs, key=lambda pair: names[pair[0]] != names[pair[1]])
 
 
 def _groups(entries: Sequence[Entry], old: int, same: Iterable[tuple[int, int]]) -> list[list[int]]:

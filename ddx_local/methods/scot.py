@@ -12,7 +12,7 @@ The paper says / we do:
 - the authors' program asks 8 S + 2 times, one after another, in 42 steps for five / at most 11 batches
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ddx_local.case import Case, Differential
@@ -67,7 +67,7 @@ def scot(case: Case, options: Options) -> Flow[Differential]:
         entries = yield from _refine(debate, entries, record)
     entries = yield from _drop(debate, entries)
 
-    names = tuple(entry.diagnosis for entry in entries)
+    names = _names(entries)
     if "voting" not in options.without:
         debate.votes = yield from _round(debate, VOTE, record, lambda _: {"entries": names})
         record.append(scot_record.ballots({role: vote.ballot for role, vote in debate.votes.items()}))
@@ -87,10 +87,14 @@ def styles(agents: int) -> tuple[str, ...]:
     return ("innovative",) * innovative + ("conservative",) * (agents - innovative)
 
 
+def _names(entries: Iterable[Entry]) -> tuple[str, ...]:
+    return tuple(entry.diagnosis for entry in entries)
+
+
 def _refine(debate: Debate, entries: tuple[Entry, ...], record: list[Section]) -> Flow[tuple[Entry, ...]]:
     """Round 5: positions and additions (5a), challenges and answers (5b), final positions (5c)."""
     options = debate.options
-    names = tuple(entry.diagnosis for entry in entries)
+    names = _names(entries)
     debate.positions = yield from _round(debate, POSITIONS, record, lambda _: {"entries": names})
     additions = [
         Proposed(role, place, item)
@@ -102,15 +106,15 @@ def _refine(debate: Debate, entries: tuple[Entry, ...], record: list[Section]) -
     if added := scot_record.additions(entries, additions):
         record.append(added)
 
-    names = tuple(entry.diagnosis for entry in entries)
+    names = _names(entries)
     challenged = {role: own_challenged(role, entries, debate.positions) for role in debate.seats}
 
     def for_exchange(role: str) -> dict[str, tuple[str, ...]]:
-        others = tuple(entry.diagnosis for entry in entries if role not in entry.roles)
+        others = _names(entry for entry in entries if role not in entry.roles)
         return {"entries": names, "challenged": challenged[role], "others": others}
 
     def for_final(role: str) -> dict[str, tuple[str, ...]]:
-        return {"entries": names, "own": tuple(entry.diagnosis for entry in entries if role in entry.roles)}
+        return {"entries": names, "own": _names(entry for entry in entries if role in entry.roles)}
 
     debate.exchange = yield from _round(debate, EXCHANGE, record, for_exchange)
     record.append(scot_record.exchange(debate.exchange))
