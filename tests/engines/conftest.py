@@ -2,10 +2,12 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -13,6 +15,8 @@ from ddx_local import models
 from ddx_local.engines.transformers import TransformersEngine, TransformersSettings
 from ddx_local.engines.vllm import VllmEngine
 from tests.engines import tiny_models
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -24,6 +28,12 @@ def small_engine(real_engine: VllmEngine) -> Callable[[], Awaitable[VllmEngine]]
         return await VllmEngine.open(settings)
 
     return opened
+
+
+def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run it on an event loop of its own, whether or not one runs here."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 @pytest.fixture(scope="session")
@@ -42,8 +52,8 @@ def tiny_engine(tiny_folder: Callable[[str], Path]) -> Iterator[Callable[[str], 
             settings = TransformersSettings(
                 folder=tiny_folder(name), card=tiny_models.card(name), weights_sha256=f"tiny-{name}", device="cpu"
             )
-            engine = asyncio.run(TransformersEngine.open(settings))
-            stack.callback(lambda: asyncio.run(engine.aclose()))
+            engine = run_apart(TransformersEngine.open(settings))
+            stack.callback(lambda: run_apart(engine.aclose()))
             return engine
 
         yield cache(opened)
@@ -57,6 +67,6 @@ def real_transformers() -> Iterator[TransformersEngine]:
     settings = TransformersSettings(
         folder=folder, card=models.card(name), weights_sha256=models.weights_sha256(folder), device="cpu"
     )
-    engine = asyncio.run(TransformersEngine.open(settings))
+    engine = run_apart(TransformersEngine.open(settings))
     yield engine
-    asyncio.run(engine.aclose())
+    run_apart(engine.aclose())

@@ -84,3 +84,36 @@ def test_transformers_has_two_quantisations_and_knows_vllms_name_for_one() -> No
     assert "leave it out" in caught.value.hint
     with pytest.raises(UsageError, match="known: bitsandbytes-4bit, bitsandbytes-8bit"):
         for_transformers("awq")
+
+
+@pytest.mark.engine
+async def test_a_method_that_vllm_does_not_know_names_the_nearest() -> None:
+    from ddx_local import models
+    from ddx_local.engines.vllm import VllmEngine, VllmSettings
+
+    name = "smollm2-135m"
+    settings = VllmSettings(
+        folder=models.snapshot(name), card=models.card(name), weights_sha256="", device="cpu", quantization="gptqq"
+    )
+    with pytest.raises(EngineStartError, match="--quantization gptqq: did you mean gptq or ") as caught:
+        await VllmEngine.open(settings)
+    assert "Leave --quantization out" in caught.value.hint
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("engine", "asked", "said"),
+    [
+        ("vllm", "bitsandbytes", "vLLM runs it on a GPU only"),
+        ("transformers", "bitsandbytes-3bit", "did you mean bitsandbytes-"),
+    ],
+)
+async def test_the_flag_is_checked_before_anything_is_loaded(engine: str, asked: str, said: str) -> None:
+    from ddx_local import settings
+    from ddx_local.launch import open_all
+
+    heard: list[str] = []
+    chosen = settings.load(engine=engine, quantization=asked, device="cpu")
+    with pytest.raises((EngineStartError, UsageError), match=said):
+        await open_all(chosen, embedding=False, say=heard.append)
+    assert heard == []

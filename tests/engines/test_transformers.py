@@ -13,7 +13,7 @@ import pytest
 
 from ddx_local.assets import Assets
 from ddx_local.engines.transformers import TransformersEngine, TransformersSettings
-from ddx_local.engines.vllm import VllmEngine
+from ddx_local.engines.vllm import VllmEngine, VllmSettings
 from ddx_local.errors import CaseError, EngineError, EngineStartError
 from ddx_local.flow import Ask
 from ddx_local.grammar import accepts
@@ -420,3 +420,23 @@ async def test_scores_are_those_of_vllm(real_transformers: TransformersEngine, r
     for mine, other in zip(ours, theirs, strict=True):
         assert [score.tokens for score in mine] == [score.tokens for score in other]
         assert [score.logprob for score in mine] == pytest.approx([score.logprob for score in other], abs=1e-3)
+
+
+@pytest.mark.engine
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_made_checkpoints_are_the_same_models_in_vllm(family: str, tiny_engine: Tiny) -> None:
+    ours = tiny_engine(family)
+    settings = ours.settings
+    theirs = await VllmEngine.open(
+        VllmSettings(folder=settings.folder, card=settings.card, weights_sha256="", device="cpu", kv_cache_gib=0.25)
+    )
+    try:
+        # Longer than Gemma's window, so that both must keep to it.
+        requests = [weighing(opening("sudden-painful-toe.txt", 40), *LABELS), weighing("A cough.", *LABELS)]
+        assert await theirs.tokens(requests) == await ours.tokens(requests)
+        for mine, other in zip(await ours.loglikelihood(requests), await theirs.loglikelihood(requests), strict=True):
+            assert [score.logprob for score in mine] == pytest.approx([score.logprob for score in other], abs=1e-3)
+        assert [answer.text for answer in await theirs.generate([saying("one and two")])] == ["one and two"]
+    finally:
+        await theirs.aclose()

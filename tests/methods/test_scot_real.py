@@ -21,7 +21,7 @@ TEXT = (CASES / f"{NAME}.txt").read_text("utf-8")
 async def run(opened: Opened) -> tuple[Store, str]:
     store, method = Store(None), jobs.method("scot")
     chosen = options.parse(method.options, {"agents": 3, "k": 3, "most": 4}, "scot")
-    job = jobs.Job(method, chosen, "smollm2-135m", "vllm", 11, {}, (Case(NAME, TEXT),))
+    job = jobs.Job(method, chosen, "smollm2-135m", "vllm", 2, {}, (Case(NAME, TEXT),))
     return store, await jobs.start(job, opened, store, None, 1)
 
 
