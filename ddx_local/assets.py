@@ -6,12 +6,13 @@ prompts/<method>/<step>.md    front matter between `+++` lines (TOML: slots, tem
                               the step's own tail; `{{slot}}` only, no logic
 grammars/<method>/<step>.lark the grammar of the answer (ddx_local.grammar); a step without one answers in free text
                               of at most `max_tokens`
+prompts/comments.md           how a supervising person's comments stand between the beginning and the tail
 """
 
 import hashlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +35,8 @@ class Template:
 
     name: str
     system: str
-    user: str
+    opening: str
+    tail: str
     slots: Mapping[str, str]
     grammar: str | None
     temperature: float
@@ -80,8 +82,12 @@ class Assets:
             f"{method}/{path.stem}" for path in sorted((self.prompts / method).glob("*.md")) if path.stem != "_shared"
         )
 
-    def fill(self, question: Ask[Any] | Weigh) -> Filled:
+    def fill(self, question: Ask[Any] | Weigh, comments: Sequence[str] = ()) -> Filled:
         """Fill prompt and grammar of a question.
+
+        Args:
+            question: What is asked.
+            comments: What a supervising person said about earlier rounds; it stands after the shared beginning.
 
         Raises:
             GrammarError: A slot is missing, unknown or of the wrong type.
@@ -90,7 +96,10 @@ class Assets:
         _check_slots(template, question.slots)
         grammar: Expanded | None = expand(template.grammar, question.slots) if template.grammar else None
         temperature = question.temperature if isinstance(question, Ask) else None
-        system, user = _substitute(template.system, question.slots), _substitute(template.user, question.slots)
+        system = _substitute(template.system, question.slots)
+        said = [_substitute(self._comments, {"comments": tuple(comments)})] if comments else []
+        parts = _substitute(template.opening, question.slots), *said, _substitute(template.tail, question.slots)
+        user = "\n\n".join(parts)
         messages = (Message("system", system), Message("user", user))
         longest = grammar.longest + 1 if grammar else template.max_tokens or 0  # + 1: the end token
         return Filled(
@@ -102,6 +111,10 @@ class Assets:
             prompt_digest=_digest(system, user, grammar.lark if grammar else "", template.answer_prefix),
             answer_prefix=template.answer_prefix,
         )
+
+    @cached_property
+    def _comments(self) -> str:
+        return (self.prompts / "comments.md").read_text("utf-8").strip()
 
     def _read(self, name: str) -> Template:
         method = name.split("/")[0]
@@ -127,7 +140,8 @@ class Assets:
         template = Template(
             name=name,
             system=system.strip(),
-            user=f"{opening.strip()}\n\n{parts[2].strip()}",
+            opening=opening.strip(),
+            tail=parts[2].strip(),
             slots=front.get("slots", {}),
             grammar=grammar,
             temperature=float(front.get("temperature", 0.3)),
@@ -142,7 +156,7 @@ class Assets:
 
 def _check_pair(template: Template) -> None:
     """Prompt and grammar read exactly the slots that the front matter declares; an answer has one bound."""
-    prompt = f"{template.system}\n{template.user}"
+    prompt = f"{template.system}\n{template.opening}\n{template.tail}"
     if "{{" in _SLOT.sub("", prompt):
         raise GrammarError(f"step `{template.name}`: the prompt holds braces that are no slot")
     read = set(_SLOT.findall(prompt))

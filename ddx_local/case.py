@@ -35,6 +35,14 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Icd10:
+    """A code of ICD-10-CM and the classification's own name of it."""
+
+    code: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One diagnosis of a differential.
 
@@ -53,6 +61,7 @@ class Entry:
     critical: bool = False
     reasoning: str = ""
     stances: Mapping[str, str] = field(default_factory=dict)
+    icd10: Icd10 | None = None
 
 
 @dataclass(frozen=True, slots=True)

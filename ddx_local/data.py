@@ -6,11 +6,11 @@ from typing import Literal
 from ddx_local.errors import DdxLocalError
 
 
-def data_dir(name: Literal["prompts", "grammars", "models"]) -> Path:
-    """The folder of prompts, grammars or model cards.
+def data_dir(name: Literal["prompts", "grammars", "models", "bench"]) -> Path:
+    """The folder of prompts, grammars, model cards or benchmark cases and suites.
 
     Args:
-        name: Which of the three.
+        name: Which of the four.
 
     Returns:
         The absolute folder: the one inside the installed package if it exists, else the checkout's, beside the package.

@@ -11,6 +11,7 @@
     |   |- LengthStop               an answer was cut off by its token limit
     |   |- GrammarDeadEnd           an answer ended in the middle of its grammar
     |   |- EmptyAnswer              an answer without text
+    |   |- BudgetSpent              the case has used up its token budget before its end
     |   `- ParseError               an answer that its step cannot read
     |- StoreError            (7)    the run store cannot be read or written
     |- ReplayMismatch        (8)    a recorded run does not fit the prompts, options or model of now
@@ -104,6 +105,10 @@ class GrammarDeadEnd(CaseError):
 
 class EmptyAnswer(CaseError):
     default_hint = "The engine gave no text; try another --seed, or check the model: `ddx-local models verify NAME`."
+
+
+class BudgetSpent(CaseError):
+    default_hint = "Raise --budget-tokens; `ddx-local methods show NAME CASE` says what a method needs at least."
 
 
 class ParseError(CaseError):

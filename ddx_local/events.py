@@ -44,6 +44,8 @@ class RunStarted(Event):
     """How the engine was opened (device, dtype, context ...), so that a resumed run opens the same."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Step -> digest of its prompt and grammar files."""
+    roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Role -> fingerprint of the engine that answers for it, where a role is bound to another model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ class Asked(Event):
     temperature: float
     digest: str
     engine: str = ""
+    """The model that answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +113,8 @@ class Commented(Event):
     round: int
     by: str
     text: str
+    about: str = ""
+    """The role whose answer it is about; empty: the whole round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

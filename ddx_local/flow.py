@@ -17,6 +17,34 @@ A = TypeVar("A")
 T = TypeVar("T")
 K = TypeVar("K")
 
+
+@dataclass(frozen=True, slots=True)
+class CloseCode:
+    """A code of ICD-10-CM with its name; `fits`: the code's name, or another that it goes by, means the same diagnosis."""
+
+    code: str
+    name: str
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PastCase:
+    """A past case, its diagnoses (the first is the main one), and how alike it is, in [-1, 1]."""
+
+    id: str
+    text: str
+    diagnoses: tuple[str, ...]
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Tokens of a case so far, prompts and answers together, and its budget (`--budget-tokens`), None without one."""
+
+    spent: int
+    budget: int | None
+
+
 Key = tuple[str, ...]
 """Which question of a round: the branch names of `together` from outside in, then the question's own name."""
 
@@ -77,7 +105,35 @@ class CountTokens:
     questions: tuple[Ask[Any], ...]
 
 
-Consultation = Similarity | CountTokens
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Consult: the ICD-10-CM codes that come closest to each name, or only those that fit; the answer is what `codes` gives."""
+
+    names: tuple[str, ...]
+    most: int = 5
+    fitting_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Consult: the `count` past cases of a file that are most like `text`; the answer is what `retrieve` gives.
+
+    `base` is a JSONL file of past cases with diagnoses. Past cases with an id of `without`, and those whose text is
+    `text` itself or nearly so, are never among the answers: a case is not retrieved for itself.
+    """
+
+    text: str
+    count: int
+    base: str = ""
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CountSpent:
+    """Consult: what the case's questions have cost so far; the answer is a `Spending`."""
+
+
+Consultation = Similarity | CountTokens | CountSpent | Codes | Retrieve
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +211,30 @@ def sizes(questions: Sequence[Ask[Any]]) -> Flow[tuple[Size, ...]]:
         return ()
     replies = yield Round("size", {("size",): Consult(CountTokens(tuple(questions)))})
     return tuple(replies[("size",)])
+
+
+def spending() -> Flow[Spending]:
+    """Consult on what the case has cost so far, and what it may."""
+    replies = yield Round("spending", {("spending",): Consult(CountSpent())})
+    return Spending(*replies[("spending",)])
+
+
+def codes(
+    names: Sequence[str], most: int = 5, *, fitting_only: bool = False
+) -> Flow[tuple[tuple[CloseCode, ...], ...]]:
+    """Consult on ICD-10-CM: per name at most `most` codes, those that fit first; none where nothing is close."""
+    if not names:
+        return ()
+    replies = yield Round("icd10", {("icd10",): Consult(Codes(tuple(names), most, fitting_only))})
+    return tuple(tuple(CloseCode(*code) for code in found) for found in replies[("icd10",)])
+
+
+def retrieve(text: str, count: int, base: str = "", without: Sequence[str] = ()) -> Flow[tuple[PastCase, ...]]:
+    """Consult a file of past cases: those most like `text`, the most similar first; fewer where it holds fewer."""
+    if count < 1:
+        return ()
+    replies = yield Round("retrieval", {("retrieval",): Consult(Retrieve(text, count, base, tuple(without)))})
+    return tuple(PastCase(name, past, tuple(found), alike) for name, past, found, alike in replies[("retrieval",)])
 
 
 def note(kind: str, detail: str, *, degraded: bool = False) -> Flow[None]:

@@ -10,16 +10,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ddx_local import __version__, options
+from ddx_local import roles as bindings
 from ddx_local.assets import Assets
 from ddx_local.case import Case
 from ddx_local.errors import ReplayMismatch, StoreError, UsageError, nearest
 from ddx_local.events import CaseFailed, CaseFinished, Event, RunStarted, sha256
+from ddx_local.flow import Codes
 from ddx_local.launch import Opened
+from ddx_local.methods.coding import with_codes
 from ddx_local.methods.table import METHODS, Method
 from ddx_local.result import Json, document
 from ddx_local.rounds import Append, Context, now
-from ddx_local.run import run_cases
+from ddx_local.run import Gate, run_cases
 from ddx_local.store import Store
+from ddx_local.supervise import Supervisor
 from ddx_local.view import RunView, fold
 
 Listener = Callable[[Event, Mapping[str, str]], None]
@@ -46,9 +50,38 @@ def method(name: str) -> Method:
     return METHODS[name]
 
 
-async def start(job: Job, opened: Opened, store: Store, listener: Listener | None, at_once: int) -> str:
-    """Run a job to its end; returns the run's id. What ends the whole run (engine, store, Ctrl-C) is raised."""
-    run_id = new_run_id()
+def roles(chosen: Method, settings: Mapping[str, str], flags: Mapping[str, str]) -> dict[str, str]:
+    """Role -> model, of what flags and settings bind together (`settings`) what concerns the method.
+
+    Raises:
+        UsageError: A role that the method doesn't have; in the settings file one that no method has.
+    """
+    others = {role for item in METHODS.values() for role in item.roles}
+    return bindings.chosen(chosen.name, chosen.roles, settings, others - set(flags))
+
+
+async def start(
+    job: Job,
+    opened: Opened,
+    store: Store,
+    listener: Listener | None,
+    at_once: Gate,
+    *,
+    supervise: Supervisor | None = None,
+    run_id: str = "",
+) -> str:
+    """Run a job to its end; returns the run's id. What ends the whole run (engine, store, Ctrl-C) is raised.
+
+    Args:
+        job: What to run.
+        opened: The engine and who answers consultations.
+        store: Where events go.
+        listener: Hears every event.
+        at_once: Cases in flight.
+        supervise: Asked for a person's comments after each round of a case.
+        run_id: From `new_run_id`, where the caller has to know it before the run begins.
+    """
+    run_id = run_id or new_run_id()
     header = RunStarted(
         at=now(),
         run_id=run_id,
@@ -60,17 +93,27 @@ async def start(job: Job, opened: Opened, store: Store, listener: Listener | Non
         seed=job.seed,
         package_version=__version__,
         cases={case.id: sha256(case.text) for case in job.cases},
-        settings=dict(job.settings),
+        # Who cannot look a code up gives none: what is recorded is what a replay does again.
+        settings={**job.settings, **({"icd10": Codes in opened.consultants} if job.settings.get("icd10") else {})},
         prompts=_prompts(job.method, Assets()),
+        roles={role: dict(engine.fingerprint) for role, engine in opened.bound.items()},
     )
     with store.claim(run_id):
         append = _appender(store, run_id, _isolated(listener))
         append([header], [case.text for case in job.cases])
-        await _drive_all(header, job.cases, job.options, opened, store, append, at_once)
+        await _drive_all(header, job.cases, job.options, opened, store, append, at_once, supervise)
     return run_id
 
 
-async def resume(run_id: str, opened: Opened, store: Store, listener: Listener | None, at_once: int) -> str:
+async def resume(
+    run_id: str,
+    opened: Opened,
+    store: Store,
+    listener: Listener | None,
+    at_once: Gate,
+    *,
+    supervise: Supervisor | None = None,
+) -> str:
     """Finish an interrupted run; no finished call is repeated. A run that owes nothing stays as it is.
 
     Raises:
@@ -78,15 +121,10 @@ async def resume(run_id: str, opened: Opened, store: Store, listener: Listener |
         StoreError: Another process works on the run.
     """
     header, cases = recorded(store, run_id)
-    different = [
-        name
-        for name in {*header.fingerprint, *opened.engine.fingerprint}
-        if header.fingerprint.get(name) != opened.engine.fingerprint.get(name)
-    ]
-    if different:
-        raise ReplayMismatch(
-            f"run {run_id}: the engine differs from the recorded one in {', '.join(sorted(different))}"
-        )
+    _same_engine(run_id, "the engine", header.fingerprint, opened.engine.fingerprint)
+    for role in {**header.roles, **opened.bound}:
+        now_here = opened.bound[role].fingerprint if role in opened.bound else {}
+        _same_engine(run_id, f"the engine of role `{role}`", header.roles.get(role, {}), now_here)
     with store.claim(run_id):
         if is_whole(store, run_id):
             return run_id
@@ -94,7 +132,7 @@ async def resume(run_id: str, opened: Opened, store: Store, listener: Listener |
         for event in store.events(run_id):
             hear(event, {})
         append = _appender(store, run_id, hear)
-        await _drive_all(header, cases, _options(header), opened, store, append, at_once)
+        await _drive_all(header, cases, _options(header), opened, store, append, at_once, supervise)
     return run_id
 
 
@@ -162,7 +200,8 @@ async def _drive_all(
     opened: Opened | None,
     store: Store,
     append: Append,
-    at_once: int,
+    at_once: Gate,
+    supervise: Supervisor | None = None,
 ) -> None:
     """Drive what is owed of a run; without an engine (a replay) everything is driven again from its record."""
     chosen = method(header.method)
@@ -175,27 +214,38 @@ async def _drive_all(
     done = {case_id for case_id, events in past.items() if any(isinstance(event, CaseFinished) for event in events)}
     owed = [case for case in cases if opened is None or case.id not in done]
 
+    coded = header.settings.get("icd10", False)
+
     def context(case: Case) -> Context:
         return Context(
             engine=opened.engine if opened else None,
+            bound=opened.bound if opened else {},
             assets=assets,
             append=append,
             seed=header.seed,
             consultants=opened.consultants if opened else {},
             history=past[case.id],
             recorded_text=lambda address: store.text(header.run_id, address),
+            supervise=supervise,
+            budget=header.settings.get("budget_tokens"),
             recording=opened is not None,
         )
 
     await run_cases(
         owed,
-        lambda case: chosen.flow(case, values),
+        lambda case: with_codes(chosen.flow(case, values)) if coded else chosen.flow(case, values),
         context,
         append,
         at_once=at_once,
         finished_before=len(cases) - len(owed),
         counts=_counted(opened) if opened else dict,
     )
+
+
+def _same_engine(run_id: str, which: str, before: Mapping[str, str], now_here: Mapping[str, str]) -> None:
+    different = sorted(name for name in {*before, *now_here} if before.get(name) != now_here.get(name))
+    if different:
+        raise ReplayMismatch(f"run {run_id}: {which} differs from the recorded one in {', '.join(different)}")
 
 
 def _counted(opened: Opened) -> Callable[[], Mapping[str, int]]:

@@ -3,9 +3,10 @@
 Everything cheap is checked before anything is loaded. The table below is the only place that knows which engines there are.
 """
 
+import contextlib
 import importlib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -42,31 +43,46 @@ ENGINE_SETTINGS = (
     "quantization",
     "compiled",
     "thinking",
+    "budget_tokens",
+    "icd10",
 )
-"""Settings that decide how an engine is opened: recorded with a run, used again when it is resumed."""
+"""Settings that decide how an engine is opened and how far a case may go: recorded with a run, used again when it is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A running engine and who answers consultations; `counts` says what reached the engine so far."""
+    """A running engine and who answers consultations; `counts` says what reached the engine so far.
+
+    `bound` maps a role to the engine that answers for it in place of `engine`; an engine may stand there several times.
+    """
 
     engine: Engine
     consultants: Mapping[type, Consultant]
     counts: Callable[[], Mapping[str, int]] = dict
+    bound: Mapping[str, Engine] = field(default_factory=dict)
+
+    async def aclose(self) -> None:
+        """Close all engines, also where one of them fails to."""
+        engines = {id(engine): engine for engine in (*self.bound.values(), self.engine)}
+        await _close(list(engines.values()))
 
 
-async def open_all(settings: Settings, *, embedding: bool, say: Say, store: Path | None = None) -> Opened:
-    """Open the engine, and the embedding model's place where a method needs it.
+async def open_all(
+    settings: Settings, *, embedding: bool, say: Say, store: Path | None = None, roles: Mapping[str, str] | None = None
+) -> Opened:
+    """Open the engine, those of roles that are bound to other models, and the embedding model's place where it is needed.
 
     Args:
         settings: Which engine and model; `probability_cache` puts the engine behind a cache of label probabilities.
         embedding: Whether a method needs the embedding model.
         say: Hears what happens.
         store: The run store's file, beside which probabilities are kept; None keeps them in memory.
+        roles: Role -> model card, of the roles that the method has. Each model is opened once; all share what
+            `gpu_memory_fraction` and `kv_cache_gib` allow.
 
     Raises:
         ModelError: A model is not there, not whole, or not usable.
-        EngineStartError: The engine did not start.
+        EngineStartError: An engine did not start; where several were to run side by side, they are named.
         StoreError: The probability cache is damaged.
     """
     consultants: dict[type, Consultant] = {}
@@ -81,21 +97,97 @@ async def open_all(settings: Settings, *, embedding: bool, say: Say, store: Path
         from ddx_local.flow import Similarity
 
         consultants[Similarity] = spelling_similarity
+    consultants.update(consultants_of_files(consultants))
     if not settings.probability_cache:
-        return Opened(await _open_engines(settings, say), consultants)
+        main, bound = await _open_side_by_side(settings, roles or {}, say)
+        return Opened(main, consultants, bound=bound)
     scores = ScoreCache.for_run(beside(store))
     try:
-        engine = CachedEngine(await _open_engines(settings, say), scores)
+        main, bound = await _open_side_by_side(settings, roles or {}, say)
     except BaseException:
         scores.close()
         raise
-    return Opened(engine, consultants, lambda: engine.counts)
+    engine = CachedEngine(main, scores)
+    # A role that is bound to the main model asks the same engine.
+    bound = {role: engine if item is main else item for role, item in bound.items()}
+    return Opened(engine, consultants, lambda: engine.counts, bound)
+
+
+def consultants_of_files(others: Mapping[type, Consultant]) -> dict[type, Consultant]:
+    """Who answers on ICD-10-CM and past cases: from files, read when first asked about; in meaning where there is a model."""
+    from ddx_local.clinical.case_base import CaseBases
+    from ddx_local.clinical.icd10 import Icd10
+    from ddx_local.clinical.similarity import Similarities, spelling_similarity
+    from ddx_local.flow import Codes, Retrieve, Similarity
+
+    alike = others.get(Similarity, spelling_similarity)
+    return {Codes: Icd10(alike if isinstance(alike, Similarities) else None), Retrieve: CaseBases(alike)}
+
+
+async def _open_side_by_side(
+    settings: Settings, roles: Mapping[str, str], say: Say
+) -> tuple[Engine, Mapping[str, Engine]]:
+    """The main engine, and role -> engine; each model is opened once, with an equal share of the memory."""
+    main = main_model(settings)
+    models_of = tuple(dict.fromkeys((main, *roles.values())))
+    if len(models_of) == 1:
+        engine = await _open_engines(settings, say)
+        return engine, dict.fromkeys(roles, engine)
+    if settings.engine != "scripted":
+        for name in models_of[1:]:
+            _present(name)
+    share = settings.gpu_memory_fraction / len(models_of)
+    shared = settings.model_copy(
+        update={"gpu_memory_fraction": share, "kv_cache_gib": settings.kv_cache_gib / len(models_of)}
+    )
+    opened: dict[str, Engine] = {}
+    try:
+        for name in models_of:
+            # Label probabilities are never asked of a role's model: it needs no engine for them.
+            other = f"scripted:{name}" if settings.engine == "scripted" else name
+            own = shared if name == main else shared.model_copy(update={"model": other, "probability_dtype": None})
+            opened[name] = await _open_engines(own, say)
+    except BaseException as error:
+        await _close(list(opened.values()))
+        if isinstance(error, EngineStartError):
+            pairs = " and ".join(f"`{name}` (role `{role}`)" for role, name in roles.items() if name != main)
+            raise EngineStartError(
+                f"`{main}` and {pairs} do not run side by side, each with {share:.2g} of the GPU's memory and "
+                f"{shared.kv_cache_gib:.2g} GiB of KV cache on a CPU: {error.message}",
+                f"Bind a smaller model, shorten the context (--max-model-len), or leave --role out. {error.hint}".strip(),
+            ) from error
+        raise
+    return opened[main], {role: opened[name] for role, name in roles.items()}
+
+
+def main_model(settings: Settings) -> str:
+    """The name under which the main engine answers."""
+    return settings.model if settings.engine != "scripted" else "scripted"
+
+
+def _present(name: str) -> None:
+    """Raises `ModelError` for a model that cannot be a role's, before another one is loaded in vain."""
+    card = models.card(name)
+    if card.kind != "chat":
+        raise ModelError(f"model `{name}` is for {card.kind}, not for chat")
+    models.snapshot(name)
+
+
+async def _close(engines: Sequence[Engine]) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        for engine in engines:
+            stack.push_async_callback(engine.aclose)
+
+
+def _opener(settings: Settings) -> Callable[[Settings, Say], Awaitable[Engine]]:
+    module, _, name = ENGINES[settings.engine].partition(":")
+    found: Callable[[Settings, Say], Awaitable[Engine]] = getattr(importlib.import_module(module), name)
+    return found
 
 
 async def _open_engines(settings: Settings, say: Say) -> Engine:
     """The engine, or two as one where probabilities are to have a number format of their own."""
-    module, _, name = ENGINES[settings.engine].partition(":")
-    opener: Callable[[Settings, Say], Awaitable[Engine]] = getattr(importlib.import_module(module), name)
+    opener = _opener(settings)
     if settings.engine == "scripted" or settings.probability_dtype is None:
         return await opener(settings, say)
     from ddx_local.engines.split import SplitEngine
@@ -168,7 +260,9 @@ async def open_scripted(settings: Settings, say: Say) -> Engine:
     from ddx_local.engines.scripted import ScriptedEngine, by_policy
 
     say("scripted engine: random words in the right form, no model and no diagnoses")
-    return ScriptedEngine(by_policy("walk"), context=settings.max_model_len or 1 << 20)
+    # By default `model` names a model that a scripted engine does not stand for.
+    name = settings.model if settings.model.startswith("scripted:") else "scripted"
+    return ScriptedEngine(by_policy("walk"), context=settings.max_model_len or 1 << 20, model=name, keep=False)
 
 
 def checked(name: str, kind: str) -> models.ModelCard:

@@ -7,15 +7,15 @@ from typing import Any, get_args, get_origin, get_type_hints
 from ddx_local.errors import UsageError, nearest
 
 
-def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
+def parse_pairs(pairs: Sequence[str], flag: str = "--option", form: str = "name=value") -> dict[str, str]:
     """`["k=3", ...]` as a mapping; raises `UsageError` for an item without `=` and for a key given twice."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, mark, value = pair.partition("=")
         if not mark or not key.strip():
-            raise UsageError(f"--option {pair!r}: write it as name=value")
+            raise UsageError(f"{flag} {pair!r}: write it as {form}")
         if key.strip() in found:
-            raise UsageError(f"--option {key.strip()}: given twice")
+            raise UsageError(f"{flag} {key.strip()}: given twice")
         found[key.strip()] = value.strip()
     return found
 

@@ -36,7 +36,7 @@ def differential_json(answer: Differential, text: str) -> Json:
             {
                 "rank": entry.rank,
                 "diagnosis": entry.diagnosis,
-                "icd10": None,
+                "icd10": None if entry.icd10 is None else dataclasses.asdict(entry.icd10),
                 "score": entry.score,
                 "votes": dict(entry.votes),
                 "probability": entry.probability,
@@ -92,7 +92,7 @@ def document(header: RunStarted, view: CaseView, answer: Mapping[str, Any] | Non
         "run_id": header.run_id,
         "method": header.method,
         "options": dict(header.options),
-        "model": {"name": header.model, "fingerprint": dict(header.fingerprint)},
+        "model": {"name": header.model, "fingerprint": dict(header.fingerprint), "roles": _roles(header)},
         "engine": header.engine,
         "seed": header.seed,
         "created_at": header.at,
@@ -119,12 +119,22 @@ def document(header: RunStarted, view: CaseView, answer: Mapping[str, Any] | Non
         },
         "degraded": [{"kind": note.kind, "detail": note.detail} for note in view.notes if note.degraded],
         "notes": [{"kind": note.kind, "detail": note.detail} for note in view.notes if not note.degraded],
-        "comments": [{"round": item.round, "by": item.by, "text": item.text, "at": item.at} for item in view.comments],
+        "comments": [
+            {"round": item.round, "by": item.by, "about": item.about, "text": item.text, "at": item.at}
+            for item in view.comments
+        ],
         "disclaimer": DISCLAIMER,
     }
 
 
 _PARSE_FAILURES = ("ParseError", "GrammarDeadEnd", "EmptyAnswer")
+
+
+def _roles(header: RunStarted) -> Json:
+    return {
+        role: {"name": fingerprint.get("model", ""), "fingerprint": dict(fingerprint)}
+        for role, fingerprint in header.roles.items()
+    }
 
 
 def _quotes(answer: Differential) -> Sequence[Quote]:

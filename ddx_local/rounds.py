@@ -10,16 +10,21 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from ddx_local.assets import Assets, Filled
 from ddx_local.case import Case
 from ddx_local.engines.protocol import Engine
-from ddx_local.errors import CaseError, EmptyAnswer, GrammarDeadEnd, LengthStop, ParseError, ReplayMismatch
+from ddx_local.engines.tasks import all_or_first_error
+from ddx_local.errors import BudgetSpent, CaseError, EmptyAnswer, GrammarDeadEnd, LengthStop, ParseError, ReplayMismatch
 from ddx_local.events import Answered, Asked, CaseFailed, Commented, Event, Noted, RoundStarted, sha256
-from ddx_local.flow import Ask, Consult, CountTokens, Key, Note, Question, Round, Weigh
+from ddx_local.flow import Ask, Consult, CountSpent, CountTokens, Key, Note, Question, Round, Weigh
 from ddx_local.grammar import accepts
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Sampling, Size
+from ddx_local.roles import bound_to
+from ddx_local.supervise import Comment, RoundDone, Supervisor
+
+M = TypeVar("M")
 
 Append = Callable[[Sequence[Event], Sequence[str]], None]
 """Makes events and their texts durable; it returns when they are."""
@@ -33,7 +38,7 @@ class Context:
     """What driving a case needs beside the flow.
 
     `engine` is None for a replay: every question must then have a recorded answer. `history` holds the case's recorded
-    events. `pause`, where given, is awaited between rounds (Doctor Supervisor).
+    events. `supervise`, where given, is awaited after each round of model questions (Doctor Supervisor).
     """
 
     engine: Engine | None
@@ -43,8 +48,13 @@ class Context:
     consultants: Mapping[type, Consultant] = field(default_factory=dict)
     history: Sequence[Event] = ()
     recorded_text: Callable[[str], str] = lambda _: ""
+    supervise: Supervisor | None = None
+    budget: int | None = None
+    """Tokens that a case may use, prompts and answers together; probabilities count by the tokens of their labels."""
     recording: bool = True
     """False for a replay: everything is written once more, into the replay's own store."""
+    bound: Mapping[str, Engine] = field(default_factory=dict)
+    """Role -> the engine that answers for it in place of `engine`; label probabilities are never asked of it."""
 
 
 class RecordedFailure(Exception):
@@ -90,8 +100,10 @@ def _identity(event: Event) -> tuple[Any, ...]:
             return (type(event).__name__, event.round, event.key)
         case RoundStarted():
             return ("RoundStarted", event.round)
-        case Noted() | Commented():
-            return (type(event).__name__, event.round, event.detail if isinstance(event, Noted) else event.text)
+        case Noted():
+            return ("Noted", event.round, event.detail)
+        case Commented():
+            return ("Commented", event.round, event.by, event.about, event.text)
         case CaseFailed():
             return ("CaseFailed", event.kind, event.message)
         case _:
@@ -108,7 +120,12 @@ class Rounds:
         self.number = -1
         self.asked = {(e.round, e.key): e for e in context.history if isinstance(e, Asked)}
         self.answered = {(e.round, e.key): e for e in context.history if isinstance(e, Answered)}
+        self.started = {e.round for e in context.history if isinstance(e, RoundStarted)}
+        self.commented = [e for e in context.history if isinstance(e, Commented)]
+        self.comments: list[Comment] = []
+        self.spent = 0
         self._filled: dict[Any, Filled] = {}
+        self._models: dict[int, str] = {}
 
     async def answer(self, round_: Round) -> dict[Key, Any]:
         self.number += 1
@@ -125,11 +142,31 @@ class Rounds:
                 replies[key] = await self._consult(key, question)
             elif isinstance(question, Ask | Weigh):
                 model_questions[key] = question
-        replies.update(await self._ask(model_questions))
+        texts = await self._ask(model_questions, replies)
+        if round_.is_batch:
+            await self._supervised(round_.name, model_questions, texts)
         return {key: replies[key] for key in round_.questions}
 
-    async def _ask(self, questions: Mapping[Key, Ask[Any] | Weigh]) -> dict[Key, Any]:
-        """Fill, look up what is recorded, ask the rest in one batch, parse."""
+    async def _supervised(self, name: str, questions: Mapping[Key, Ask[Any] | Weigh], texts: Mapping[Key, str]) -> None:
+        """Take in the comments on a round: the recorded ones, or new ones where the case has not gone on since."""
+        past = [event for event in self.commented if event.round == self.number]
+        if past or self.number + 1 in self.started or self.context.supervise is None or self.context.engine is None:
+            self.comments += [Comment(event.by, event.text, event.about) for event in past]
+            # A replay writes everything once more; otherwise these are known and not written again.
+            self.recorder.add(past)
+            return
+        answers = tuple(
+            (_speaker(key, question), question.step.name, texts.get(key, "")) for key, question in questions.items()
+        )
+        said = await self.context.supervise(RoundDone(self.case.id, self.number, name, answers))
+        self.recorder.add([Commented(round=self.number, by=item.by, text=item.text, about=item.about) for item in said])
+        self.comments += said
+
+    async def _ask(self, questions: Mapping[Key, Ask[Any] | Weigh], replies: dict[Key, Any]) -> dict[Key, str]:
+        """Fill, look up what is recorded, ask the rest in one batch, parse into `replies`; returns what was said."""
+        budget = self.context.budget
+        if questions and budget is not None and self.spent >= budget:
+            raise BudgetSpent(f"{self.spent:,} of {budget:,} tokens were used up before round {self.number}")
         filled = {key: self._fill(question) for key, question in questions.items()}
         if questions:
             self._filled.clear()
@@ -141,21 +178,22 @@ class Rounds:
             recorded = self._recorded(key, asked[key])
             if recorded is None:
                 owed.append(key)
-            elif isinstance(questions[key], Ask):
+                continue
+            self.spent += recorded.prompt_tokens + recorded.generated_tokens
+            if isinstance(questions[key], Ask):
                 text = self.context.recorded_text(recorded.text)
                 _check(text, recorded.finish_reason, filled[key].grammar, questions[key].step.name)
                 texts[key] = text
         asks = [key for key in owed if isinstance(questions[key], Ask)]
         if asks:
             texts.update(await self._generate(asks, questions, filled, asked))
-        replies: dict[Key, Any] = {}
         for key, question in questions.items():
             if isinstance(question, Ask):
                 replies[key] = _parse(question, texts[key], grammar=filled[key].grammar is not None)
         weighs = {key: question for key, question in questions.items() if isinstance(question, Weigh)}
         if weighs:
             replies.update(await self._weigh(weighs, filled, asked, owed))
-        return replies
+        return texts
 
     async def _generate(
         self,
@@ -164,31 +202,37 @@ class Rounds:
         filled: Mapping[Key, Filled],
         asked: Mapping[Key, Asked],
     ) -> dict[Key, str]:
-        engine = self._needs_engine(keys[0])
         began = time.perf_counter()
 
-        def record(index: int, completion: Completion) -> None:
-            key = keys[index]
-            answered = Answered(
-                round=self.number,
-                key=key,
-                digest=asked[key].digest,
-                text=sha256(completion.text),
-                thoughts=sha256(completion.thoughts) if completion.thoughts else "",
-                finish_reason=completion.finish_reason,
-                prompt_tokens=completion.prompt_tokens,
-                cached_tokens=completion.cached_tokens,
-                generated_tokens=completion.generated_tokens,
-                seconds=time.perf_counter() - began,
-            )
-            texts = [text for text in (completion.text, completion.thoughts) if text]
-            self.recorder.add([answered], [*texts, ""] if not completion.text else texts)
+        async def generate(engine: Engine, keys: Sequence[Key]) -> dict[Key, Completion]:
+            def record(index: int, completion: Completion) -> None:
+                key = keys[index]
+                answered = Answered(
+                    round=self.number,
+                    key=key,
+                    digest=asked[key].digest,
+                    text=sha256(completion.text),
+                    thoughts=sha256(completion.thoughts) if completion.thoughts else "",
+                    finish_reason=completion.finish_reason,
+                    prompt_tokens=completion.prompt_tokens,
+                    cached_tokens=completion.cached_tokens,
+                    generated_tokens=completion.generated_tokens,
+                    seconds=time.perf_counter() - began,
+                )
+                texts = [text for text in (completion.text, completion.thoughts) if text]
+                self.recorder.add([answered], [*texts, ""] if not completion.text else texts)
 
-        requests = [_request(filled[key], asked[key], questions[key].step.name) for key in keys]
-        completions = await engine.generate(requests, record)
-        for key, completion in zip(keys, completions, strict=True):
-            _check(completion.text, completion.finish_reason, filled[key].grammar, questions[key].step.name)
-        return {key: completion.text for key, completion in zip(keys, completions, strict=True)}
+            requests = [_request(filled[key], asked[key], questions[key].step.name) for key in keys]
+            return dict(zip(keys, await engine.generate(requests, record), strict=True))
+
+        groups = _grouped([(self._engine_for(key, questions[key]), key) for key in keys])
+        # The engines of a round work at the same time.
+        parts = await all_or_first_error([generate(engine, members) for engine, members in groups])
+        completions = {key: completion for part in parts for key, completion in part.items()}
+        self.spent += sum(item.prompt_tokens + item.generated_tokens for item in completions.values())
+        for key in keys:
+            _check(completions[key].text, completions[key].finish_reason, filled[key].grammar, questions[key].step.name)
+        return {key: completions[key].text for key in keys}
 
     async def _weigh(
         self,
@@ -210,12 +254,15 @@ class Rounds:
             scores = await self._needs_engine(due[0]).loglikelihood(requests)
             for key, labels in zip(due, scores, strict=True):
                 value = [[score.label, score.logprob, score.tokens, score.noise] for score in labels]
+                tokens = sum(score.tokens for score in labels)
+                self.spent += tokens
                 answered = Answered(
                     round=self.number,
                     key=key,
                     digest=asked[key].digest,
                     value=value,
                     finish_reason="stop",
+                    generated_tokens=tokens,
                     seconds=time.perf_counter() - began,
                 )
                 self.recorder.add([answered])
@@ -248,12 +295,17 @@ class Rounds:
 
     async def _answer_consultation(self, key: Key, question: Consult) -> Any:
         about = question.about
+        if isinstance(about, CountSpent):
+            return [self.spent, self.context.budget]
         if isinstance(about, CountTokens):
             filled = [self._fill(ask) for ask in about.questions]
-            sizes = await self._needs_engine(key).measure(
-                [Request(item.messages, Sampling(max_tokens=item.longest)) for item in filled]
-            )
-            return [[size.prompt, size.answer, size.context] for size in sizes]
+            requests = [Request(item.messages, Sampling(max_tokens=item.longest)) for item in filled]
+            sizes: dict[int, Size] = {}
+            for engine, places in _grouped(
+                [(self._engine_for(key, ask), place) for place, ask in enumerate(about.questions)]
+            ):
+                sizes |= dict(zip(places, await engine.measure([requests[at] for at in places]), strict=True))
+            return [[size.prompt, size.answer, size.context] for _, size in sorted(sizes.items())]
         if type(about) not in self.context.consultants:
             raise CaseError(f"nothing here answers a {type(about).__name__} consultation", "Please report this.")
         return await self.context.consultants[type(about)](about)
@@ -261,9 +313,10 @@ class Rounds:
     def _fill(self, question: Ask[Any] | Weigh) -> Filled:
         """Fill a question; what a consultation has just measured is not filled again when it is asked."""
         temperature = question.temperature if isinstance(question, Ask) else None
-        place = (question.step.name, temperature, frozenset(question.slots.items()))
+        comments = [item.as_line() for item in self.comments] if isinstance(question, Ask) else []
+        place = (question.step.name, temperature, frozenset(question.slots.items()), len(comments))
         if place not in self._filled:
-            self._filled[place] = self.context.assets.fill(question)
+            self._filled[place] = self.context.assets.fill(question, comments)
         return self._filled[place]
 
     def _asked(self, key: Key, question: Ask[Any] | Weigh, filled: Filled) -> Asked:
@@ -282,7 +335,23 @@ class Rounds:
             seed=seed,
             temperature=filled.temperature,
             digest=sha256(json.dumps([filled.prompt_digest, sampling, labels])),
+            engine=self._model_of(key, question),
         )
+
+    def _model_of(self, key: Key, question: Ask[Any] | Weigh) -> str:
+        """The model that answers; a replay, which has none, knows it from the record."""
+        if self.context.engine is None:
+            before = self.asked.get((self.number, key))
+            return before.engine if before is not None else ""
+        engine = self._engine_for(key, question)
+        if id(engine) not in self._models:
+            self._models[id(engine)] = engine.fingerprint.get("model", "")
+        return self._models[id(engine)]
+
+    def _engine_for(self, key: Key, question: Ask[Any] | Weigh) -> Engine:
+        """The engine of the question's role; label probabilities stay with the main one, which is whose they mean."""
+        main = self._needs_engine(key)
+        return bound_to(question, self.context.bound, main) if isinstance(question, Ask) else main
 
     def _recorded(self, key: Key, asked: Asked) -> Answered | None:
         place = (self.number, key)
@@ -310,6 +379,19 @@ class Rounds:
             f"case `{self.case.id}`, round {self.number}: the run holds no answer{whose}; it was interrupted",
             "Finish it first: `ddx-local runs resume RUN`.",
         )
+
+
+def _grouped(items: Iterable[tuple[Engine, M]]) -> list[tuple[Engine, list[M]]]:
+    """Each engine once, with what is for it, in order."""
+    groups: dict[int, tuple[Engine, list[M]]] = {}
+    for engine, item in items:
+        groups.setdefault(id(engine), (engine, []))[1].append(item)
+    return list(groups.values())
+
+
+def _speaker(key: Key, question: Ask[Any] | Weigh) -> str:
+    role = question.role if isinstance(question, Ask) else ""
+    return role or "/".join(key)
 
 
 def _noted(number: int, note: Note) -> Noted:
@@ -340,14 +422,17 @@ def _request(filled: Filled, asked: Asked, what: str) -> Request:
 
 
 def _check(text: str, finish_reason: str, grammar: str | None, step: str) -> None:
-    """An answer that is cut off, empty or stuck is an error of its own kind, never a short answer."""
-    if finish_reason == "length":
+    """An answer that is cut off, empty or stuck is an error of its own kind, never a short answer.
+
+    Free text (a step without a grammar: thoughts) has a budget rather than a form, and may end with it.
+    """
+    if finish_reason == "length" and grammar is not None:
         raise LengthStop(f"step `{step}`: the answer was cut off at its token limit")
     if not text.strip():
         raise EmptyAnswer(f"step `{step}`: the answer is empty")
     if grammar is not None and not accepts(grammar, text):
         raise GrammarDeadEnd(f"step `{step}`: the answer ends in the middle of its grammar")
-    if finish_reason != "stop":
+    if finish_reason != "stop" and not (finish_reason == "length" and grammar is None):
         raise GrammarDeadEnd(f"step `{step}`: the engine ended the answer before its end ({finish_reason})")
 
 

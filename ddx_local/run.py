@@ -18,6 +18,10 @@ from ddx_local.result import differential_json
 from ddx_local.rounds import Append, Context, RecordedFailure, Recorder, Rounds, now
 
 
+Gate = int | asyncio.Semaphore
+"""Cases in flight: a number, or a semaphore that several runs share."""
+
+
 async def drive(flow: Flow[Differential], case: Case, context: Context) -> Differential | CaseFailed:
     """Run one case's flow to its end.
 
@@ -76,7 +80,7 @@ async def run_cases(
     context_of: Callable[[Case], Context],
     append: Append,
     *,
-    at_once: int,
+    at_once: Gate,
     finished_before: int = 0,
     counts: Callable[[], Mapping[str, int]] = dict,
 ) -> Mapping[str, Differential | CaseFailed]:
@@ -87,7 +91,7 @@ async def run_cases(
         flow_of: Makes a case's flow.
         context_of: Makes a case's context (its history, when the run is resumed).
         append: Makes events durable.
-        at_once: How many cases are in flight.
+        at_once: How many cases are in flight; a semaphore is shared with other runs on the same engine.
         finished_before: Cases that an interrupted run had finished; they count in its `RunFinished`.
         counts: What its `RunFinished` says beside that, as of its end.
 
@@ -95,7 +99,7 @@ async def run_cases(
         Case id -> answer or failure, in the order of `cases`.
     """
     began = time.perf_counter()
-    gate = asyncio.Semaphore(at_once)
+    gate = at_once if isinstance(at_once, asyncio.Semaphore) else asyncio.Semaphore(at_once)
     results: dict[str, Differential | CaseFailed] = {}
 
     async def one(case: Case) -> None:

@@ -73,6 +73,14 @@ class Settings(BaseSettings):
     """Cases in flight at once."""
     store: Path | None = None
     """The run store; runs.sqlite in the user's data folder where it is not given."""
+    icd10: bool = True
+    """Give each diagnosis its ICD-10-CM code, where one fits."""
+    budget_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that a case may use, prompts and answers together, so that methods are compared at equal cost."""
+    supervisor: str = Field(default="supervisor", min_length=1, max_length=80)
+    """Who comments under --supervise, as it is recorded."""
+    roles: dict[str, str] = Field(default_factory=dict)
+    """Models by role: `[roles]` and lines such as `aggregator = "gemma3-270m"`; a method uses those that it has."""
     probability_cache: bool = True
     """Keep label probabilities beside the run store, so that the same question is not computed twice."""
     method: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -118,7 +126,8 @@ def load(**flags: Any) -> Settings:
         raise UsageError(f"setting `{name}` ({_origin(name, flags)}): {message}") from None
     except SettingsError as error:
         raise UsageError(
-            f"settings: {error}", "`method` holds options by method, as JSON in the environment."
+            f"settings: {error}",
+            "`method` and `roles` hold options by method and models by role, as JSON in the environment.",
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"settings file {settings_path()}: {error}", "Correct the file or move it away.") from None

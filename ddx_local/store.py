@@ -152,6 +152,11 @@ class Store:
             rows = cursor.execute("SELECT * FROM runs ORDER BY created_at DESC, run_id DESC").fetchall()
         return tuple(RunRow(*row) for row in rows)
 
+    def ended(self, run_id: str) -> tuple[int, int]:
+        """How many cases of a run are finished, and how many failed, as of its last end; (0, 0) before that."""
+        ends = [event for event in self.events(run_id, "") if isinstance(event, RunFinished)]
+        return (ends[-1].finished, ends[-1].failed) if ends else (0, 0)
+
     def find(self, name: str) -> RunRow:
         """The run of that id or unique beginning of an id; `last` is the newest. Raises `UsageError` otherwise."""
         rows = self.runs()

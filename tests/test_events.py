@@ -56,7 +56,7 @@ EXAMPLES: tuple[Event, ...] = (
         seconds=0.125,
     ),
     events.Noted(**HEAD, round=4, kind="tie", detail="a “tie”", degraded=True),
-    events.Commented(**HEAD, round=4, by="reader", text="no\nfever"),
+    events.Commented(**HEAD, round=4, by="reader", text="no\nfever", about="judge"),
     events.CaseFinished(**HEAD, answer="aa", seconds=1.5),
     events.CaseFailed(**HEAD, kind="LengthStop", message="cut", hint="report it", seconds=0.5),
     events.RunFinished(at=HEAD["at"], status="finished", finished=2, failed=1, seconds=2.0, counts={"merged": 1}),

@@ -177,5 +177,5 @@ def test_what_is_recorded_of_an_engine_are_settings_as_json() -> None:
 def test_every_setting_of_an_engine_is_recorded() -> None:
     # What is no engine's: which run, which cases at once, where things are kept, what a method does.
     others = {"model", "embedding_model", "engine", "default_method", "seed", "at_once", "store", "method"}
-    others |= {"probability_cache"}
+    others |= {"probability_cache", "roles", "supervisor"}
     assert set(Settings.model_fields) - others == set(ENGINE_SETTINGS)

@@ -78,6 +78,7 @@ HEADER = RunStarted(
     seed=7,
     package_version="0.1.0",
     cases={"ann": "aa", "bea": "bb"},
+    roles={"judge": {"model": "n", "dtype": "float32"}},
 )
 
 
@@ -171,8 +172,9 @@ def test_a_document_says_what_the_events_say() -> None:
     }
     assert FINISHED["degraded"] == [{"kind": "condensed", "detail": "shortened"}]
     assert FINISHED["notes"] == [{"kind": "tie", "detail": "equal"}]
-    assert FINISHED["comments"] == [{"round": 1, "by": "reader", "text": "no rash", "at": AT}]
-    assert FINISHED["model"] == {"name": "m", "fingerprint": {"dtype": "float32"}}
+    assert FINISHED["comments"] == [{"round": 1, "by": "reader", "about": "", "text": "no rash", "at": AT}]
+    judge = {"name": "n", "fingerprint": {"model": "n", "dtype": "float32"}}
+    assert FINISHED["model"] == {"name": "m", "fingerprint": {"dtype": "float32"}, "roles": {"judge": judge}}
     assert (FINISHED["seed"], FINISHED["created_at"], FINISHED["panel"]) == (7, AT, ["Neurology", "Cardiology"])
 
 
@@ -259,7 +261,7 @@ def test_a_key_that_is_not_in_the_plan_is_refused(path: str) -> None:
 
 def paths(data: Any, before: str = "") -> list[str]:
     """All keys of a document whose set is fixed."""
-    free = ("options", "fingerprint", "votes", "stances")
+    free = ("options", "fingerprint", "roles", "votes", "stances")
     if isinstance(data, list):
         return paths(data[0], f"{before}0.") if data else []
     if not isinstance(data, dict):

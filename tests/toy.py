@@ -18,6 +18,7 @@ from ddx_local.request import Request
 from ddx_local.rounds import Context
 from ddx_local.run import run_cases
 from ddx_local.store import Store
+from ddx_local.supervise import Supervisor
 
 CANARY = "Zanthoxylum"
 """A word of the case text that must not turn up anywhere else."""
@@ -33,6 +34,7 @@ FILES = {
     "prompts/toy/say.md": '+++\nslots = { case = "text" }\n+++\nSay something.\n',
     "prompts/toy/free.md": '+++\nslots = { case = "text" }\nmax_tokens = 40\n+++\nSay anything.\n',
     "prompts/toy/rate.md": '+++\nslots = { case = "text" }\nanswer_prefix = "It is"\n+++\nWhat is it?\n',
+    "prompts/comments.md": "COMMENTS\n{{comments}}\n(end)\n",
     "grammars/toy/say.lark": 'start: "{\\"say\\": " {{text 60}} "}"\n',
 }
 
@@ -76,6 +78,7 @@ class Toy:
     seed: int = 0
     store: Store = field(default_factory=lambda: Store(None))
     run_id: str = "r1"
+    supervise: Supervisor | None = None
 
     def start(self) -> "Toy":
         """Record the beginning of the run, as `jobs.start` does."""
@@ -103,6 +106,7 @@ class Toy:
             consultants={Similarity: spelling_similarity} if engine else {},
             history=self.store.events(self.run_id, case.id),
             recorded_text=lambda address: self.store.text(self.run_id, address),
+            supervise=self.supervise,
             recording=recording,
         )
 

@@ -31,6 +31,7 @@ BENCHMARKS: Mapping[str, str] = {
     "loglikelihood_ratio": "bench.speed.scoring:ratio",
     "loglikelihood_max_error_nats": "bench.speed.scoring:max_error",
     "scot_cases": "bench.speed.cases:scot_cases",
+    "methods": "bench.speed.methods:methods",
     "edit_token_ratio": "bench.speed.counterfactual:edit_token_ratio",
     "counterfactual_second_run_scoring_calls": "bench.speed.counterfactual:second_run",
     "sign_test": "bench.speed.sign:sign_test",

@@ -26,10 +26,10 @@ LABELS = (
 
 
 def requests() -> list[LoglikelihoodRequest]:
-    """12 labels for each of 6 variants of a case: 72 labels."""
-    case = vignettes(1)[0]
-    sentences = case.text.split(". ")
-    texts = [case.text] + [". ".join(sentences[:place] + sentences[place + 1 :]) for place in range(2, 7)]
+    """12 labels for each of 6 variants of a text of two cases (about 640 tokens): 72 labels."""
+    text = "\n\n".join(case.text for case in vignettes(2))
+    sentences = text.split(". ")
+    texts = [text] + [". ".join(sentences[:place] + sentences[place + 1 :]) for place in range(2, 7)]
     return [
         LoglikelihoodRequest(
             (Message("system", "You are a physician."), Message("user", Case(str(number), text).text)),

@@ -12,6 +12,7 @@ Examples:
     ddx-local diagnose cases/ --agents 3 --seed 7 --json results.json --quiet
     ddx-local diagnose case.txt --method counterfactual --html report.html
     ddx-local diagnose case.txt --option k=3 --option without=triage,cant_miss
+    ddx-local diagnose case.txt --method dmoa --role aggregator=gemma3-270m
 """
 
 
@@ -26,6 +27,12 @@ def diagnose(
         str | None, typer.Option("--method", "-m", help="Method: see `ddx-local methods list`. [scot]")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Model: see `ddx-local models list`. [smollm2-135m]")] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--role", metavar="ROLE=MODEL", help="Another model for a role of the method (`methods show`); repeatable."
+        ),
+    ] = None,
     agents: Annotated[int | None, typer.Option(help="Size of the panel; the same as --option agents=N.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed; the same seed gives the same run. [0]")] = None,
     option: Annotated[
@@ -67,6 +74,13 @@ def diagnose(
         bool | None, typer.Option("--thinking/--no-thinking", help="Let a thinking model think first.")
     ] = None,
     at_once: Annotated[int | None, typer.Option(help="Cases in flight at once. [8]")] = None,
+    budget_tokens: Annotated[
+        int | None,
+        typer.Option(help="Tokens a case may use: samplers use it up, debates end within it. [no limit]"),
+    ] = None,
+    supervise: Annotated[
+        bool, typer.Option("--supervise", help="After each round wait for your comment; it enters all later questions.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show calls, batches and output size; ask no model.")
     ] = False,
@@ -77,6 +91,7 @@ def diagnose(
     resume.
     """
     from ddx_local.cli.run_live import Asked, run
+    from ddx_local.options import parse_pairs
 
     run(
         Asked(
@@ -88,8 +103,10 @@ def diagnose(
             quiet=quiet,
             no_store=no_store,
             dry_run=dry_run,
+            supervise=supervise,
             flags=_given(
                 model=model,
+                roles=parse_pairs(role, "--role", "ROLE=MODEL") if role else None,
                 seed=seed,
                 store=store,
                 engine=engine,
@@ -104,6 +121,7 @@ def diagnose(
                 quantization=quantization,
                 thinking=thinking,
                 at_once=at_once,
+                budget_tokens=budget_tokens,
             ),
         )
     )

@@ -1,19 +1,23 @@
 """`diagnose --dry-run`: what a method would ask, from driving it with scripted answers that end early and late."""
 
 import asyncio
+from dataclasses import replace
 
 from ddx_local import jobs
 from ddx_local.clinical.similarity import spelling_similarity
 from ddx_local.engines.scripted import Policy, ScriptedEngine, by_policy
 from ddx_local.flow import Similarity
-from ddx_local.launch import Opened
+from ddx_local.launch import Opened, consultants_of_files
+from ddx_local.rounds import Consultant
 from ddx_local.store import Store
 
 
 def forecast(job: jobs.Job, policy: Policy) -> dict[str, dict[str, int]]:
     """Case id -> calls, batches, prompt bytes and answer bytes under a policy; nothing is stored, no model is asked."""
     store = Store(None)
-    opened = Opened(ScriptedEngine(by_policy(policy)), {Similarity: spelling_similarity})
+    consultants: dict[type, Consultant] = {Similarity: spelling_similarity}
+    opened = Opened(ScriptedEngine(by_policy(policy)), {**consultants, **consultants_of_files(consultants)})
+    job = replace(job, settings={**job.settings, "icd10": False})  # codes are no questions of a model
     run_id = asyncio.run(jobs.start(job, opened, store, None, 1))
     found = {}
     for document in jobs.documents(store, run_id):

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ddx_local.cli.say import summary
-from ddx_local.events import Answered, CaseFailed, CaseFinished, Event, Noted, RoundStarted, RunStarted
+from ddx_local.events import Answered, CaseFailed, CaseFinished, Commented, Event, Noted, RoundStarted, RunStarted
 from ddx_local.view import CaseView, RunView, step
 
 
@@ -52,6 +52,12 @@ class LiveView:
         elif not self.quiet:
             self._console.print(escape(line), style="dim")
 
+    def ask(self, line: str) -> None:
+        """A line to a person who is to type something; it is shown in a quiet view too."""
+        if self._status is not None:
+            self._status.stop()
+        self._console.print(escape(line), style="bold")
+
     def hear(self, event: Event, texts: Mapping[str, str]) -> None:
         """Take in one event; the view's own faults must not end a run, so it only reads what it needs."""
         before = self.view.cases.get(event.case_id)
@@ -69,6 +75,8 @@ class LiveView:
         elif isinstance(event, Answered):
             self._texts |= {event.text: texts[event.text]} if event.text in texts else {}
             self._answered(event, before, case)
+        elif isinstance(event, Commented):
+            self._line(case, f"  [bold]{escape(event.by)}[/bold]: {escape(event.text)}")
         elif isinstance(event, Noted):
             self._line(case, f"[dim]  note: {escape(event.detail)}[/dim]")
         elif isinstance(event, CaseFailed):
@@ -102,6 +110,7 @@ class LiveView:
     def _update(self) -> None:
         if self._status is None:
             return
+        self._status.start()
         running = [case for case in self.view.cases.values() if case.status == "running" and case.batches]
         if len(self.view.cases) > 1:
             done = sum(case.status in ("finished", "failed") for case in self.view.cases.values())

@@ -11,12 +11,17 @@ from typing import Any
 import typer
 
 from ddx_local import jobs, options
+from ddx_local.cli.live import LiveView
 from ddx_local.cli.out import Out, json_text, one_or_list, print_json, write_private, write_report
+from ddx_local.cli.supervise import at_terminal, check_terminal
 from ddx_local.clinical.intake import read_cases
 from ddx_local.errors import DdxLocalError, ReplayMismatch
-from ddx_local.launch import Opened, engine_settings, open_all
+from ddx_local.launch import Opened, engine_settings, main_model, open_all
 from ddx_local.settings import Settings, load
 from ddx_local.store import Store
+
+Work = Callable[[Opened], Awaitable[str]]
+"""Does the work on a running engine; returns the run's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Asked:
     quiet: bool
     no_store: bool
     dry_run: bool
+    supervise: bool
     flags: Mapping[str, Any]
 
 
@@ -43,27 +49,32 @@ def run(asked: Asked) -> None:
     method = jobs.method(asked.method or settings.default_method)
     values = {**settings.method.get(method.name, {}), **options.parse_pairs(asked.options)}
     chosen = options.parse(method.options, values, method.name)
+    roles = jobs.roles(method, settings.roles, asked.flags.get("roles", {}))
     job = jobs.Job(
         method=method,
         options=chosen,
-        model=settings.model if settings.engine != "scripted" else "scripted",
+        model=main_model(settings),
         engine=settings.engine,
         seed=settings.seed,
-        settings=engine_settings(settings),
+        settings={**engine_settings(settings), "roles": roles},
         cases=read_cases(asked.sources),
     )
     out = Out(asked.json_out, asked.html_out, asked.quiet)
     out.check()
+    if asked.supervise:
+        check_terminal(asked.sources)
     if asked.dry_run:
         from ddx_local.cli.forecast import print_forecast
 
         print_forecast(job)
         return
     store = Store(None if asked.no_store else settings.store_path)
-    work: Callable[[Opened, jobs.Listener], Awaitable[str]] = lambda opened, hear: jobs.start(  # noqa: E731
-        job, opened, store, hear, settings.at_once
+    view = LiveView(quiet=out.quiet)
+    supervise = at_terminal(settings.supervisor, view.ask) if asked.supervise else None
+    work: Work = lambda opened: jobs.start(  # noqa: E731
+        job, opened, store, view.hear, settings.at_once, supervise=supervise
     )
-    finish(store, settings, method.embedding(chosen), work, out, kept=not asked.no_store)
+    finish(store, settings, roles, method.embedding(chosen), work, view, out, kept=not asked.no_store)
 
 
 def resume(store: Store, run_id: str, json_out: str | None, *, quiet: bool) -> None:
@@ -79,32 +90,31 @@ def resume(store: Store, run_id: str, json_out: str | None, *, quiet: bool) -> N
     engine = {"engine": header.engine, **({"model": header.model} if header.engine != "scripted" else {})}
     # Also what was not set then stays not set now, whatever the settings file says meanwhile.
     settings = load().model_copy(update={**header.settings, **engine})
-    work: Callable[[Opened, jobs.Listener], Awaitable[str]] = lambda opened, hear: jobs.resume(  # noqa: E731
-        run_id, opened, store, hear, settings.at_once
-    )
-    finish(store, settings, method.embedding(chosen), work, out, kept=True)
+    view = LiveView(quiet=out.quiet)
+    work: Work = lambda opened: jobs.resume(run_id, opened, store, view.hear, settings.at_once)  # noqa: E731
+    roles = header.settings.get("roles", {})
+    finish(store, settings, roles, method.embedding(chosen), work, view, out, kept=True)
 
 
 def finish(
     store: Store,
     settings: Settings,
+    roles: Mapping[str, str],
     embedding: bool,
-    work: Callable[[Opened, jobs.Listener], Awaitable[str]],
+    work: Work,
+    view: LiveView,
     out: Out,
     *,
     kept: bool,
 ) -> None:
     """Open the engine, do the work under a live view, print and write the results."""
-    from ddx_local.cli.live import LiveView
-
-    view = LiveView(quiet=out.quiet)
 
     async def whole() -> str:
-        opened = await open_all(settings, embedding=embedding, say=view.say, store=store.path)
+        opened = await open_all(settings, embedding=embedding, say=view.say, store=store.path, roles=roles)
         try:
-            return await work(opened, view.hear)
+            return await work(opened)
         finally:
-            await opened.engine.aclose()
+            await opened.aclose()
 
     try:
         with view:

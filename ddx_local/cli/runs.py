@@ -33,15 +33,25 @@ def list_runs(
     import dataclasses
     import json
 
-    rows = _open(store).runs()
+    opened = _open(store)
+    rows = opened.runs()
+    ended = {row.run_id: opened.ended(row.run_id) for row in rows}
     if json_out:
-        print(json.dumps([dataclasses.asdict(row) for row in rows]))
+        found = [
+            dataclasses.asdict(row) | dict(zip(("finished", "failed"), ended[row.run_id], strict=True)) for row in rows
+        ]
+        print(json.dumps(found))
         return
     if not rows:
         print("No runs yet. Try: ddx-local diagnose case.txt")
     for row in rows:
         status = "running or interrupted" if row.status == "running" else row.status
-        print(f"{row.run_id}  {row.method:12} {row.model:16} {row.cases:4} cases  {status}")
+        done = ", ".join(
+            f"{count} {word}" for count, word in zip(ended[row.run_id], ("finished", "failed"), strict=True) if count
+        )
+        print(
+            f"{row.run_id}  {row.method:16} {row.model:16} {row.cases:4} cases  {status}{f' ({done})' if done else ''}"
+        )
 
 
 @app.command("show", epilog="Example: ddx-local runs show last --html report.html")
@@ -113,6 +123,59 @@ def replay(
     else:
         count = f"{len(documents)} cases" if len(documents) > 1 else "one case"
         print(f"{count} worked out again from the recorded answers: the same results")
+
+
+@app.command("summarize", epilog="Example: ddx-local runs summarize --last 10")
+def summarize(
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUN...]", help="Ids of runs; the newest ones where none is given.")
+    ] = None,
+    last: Annotated[int, typer.Option(min=1, help="How many runs, where none is named.")] = 20,
+    store: StoreOption = None,
+    model: Annotated[str | None, typer.Option(help="Model that writes the summary. [the settings' model]")] = None,
+    engine: Annotated[str | None, typer.Option(help="vllm, transformers or scripted. [vllm]")] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Let the model say what was tried in past runs and how it ended; the counts are the program's own."""
+    import asyncio
+    import dataclasses
+    import sys
+
+    from ddx_local import DISCLAIMER, memory, offline
+    from ddx_local.cli.out import print_json
+    from ddx_local.errors import UsageError
+    from ddx_local.launch import open_all
+    from ddx_local.settings import load
+
+    offline.go_offline()
+    opened_store = _open(store)
+    rows = [opened_store.find(run) for run in runs] if runs else list(opened_store.runs()[:last])
+    if not rows:
+        raise UsageError("runs summarize: there are no runs yet", "Try: ddx-local diagnose case.txt")
+    given = {name: value for name, value in (("model", model), ("engine", engine)) if value is not None}
+    settings = load(**given, store=store)
+    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+
+    async def whole() -> memory.Summary:
+        opened = await open_all(settings, embedding=False, say=say, store=opened_store.path)
+        try:
+            return await memory.summarize(
+                opened_store, list(dict.fromkeys(row.run_id for row in rows)), opened, seed=settings.seed
+            )
+        finally:
+            await opened.engine.aclose()
+
+    found = asyncio.run(whole())
+    if json_out:
+        print_json({**dataclasses.asdict(found), "disclaimer": DISCLAIMER})
+        return
+    count = found.counts
+    print(
+        f"{count.runs} runs, {count.cases} cases: {count.finished} finished, {count.failed} failed, {count.open} open"
+    )
+    if found.left_out:
+        print(f"The {found.left_out} oldest runs did not fit the model's context: it has not read them.")
+    print(f"Tried:  {found.tried}\nEnded:  {found.ended}\nFailed: {found.failed}\n\nWritten by the model. {DISCLAIMER}")
 
 
 @app.command("export", epilog="Example: ddx-local runs export last --out run.json")

@@ -1,4 +1,4 @@
-"""What an answer says, in one or two lines for the live view: by step where we know its form, else its JSON, shortened."""
+"""What an answer says, in a line for the live view: by step where a form of its own says it better, else its values in order."""
 
 import json
 import re
@@ -19,9 +19,28 @@ def summary(step: str, text: str) -> str:
         return _short(text)
     writer = _WRITERS.get(step.rpartition("/")[2])
     try:
-        return _short(writer(answer) if writer else json.dumps(answer, ensure_ascii=False))
+        return _short(writer(answer) if writer else told(answer))
     except (KeyError, TypeError, AttributeError):
-        return _short(text)
+        return _short(told(answer))
+
+
+def told(value: Any) -> str:
+    """A JSON value as a person would say it: texts as they are, numbers and yes or no with their name before them."""
+    if isinstance(value, list):
+        return ("; " if any(isinstance(item, dict | list) for item in value) else ", ").join(
+            filter(None, map(told, value))
+        )
+    if isinstance(value, dict):
+        parts = [f"{key.replace('_', ' ')} {told(item)}" if _bare(item) else told(item) for key, item in value.items()]
+        return ", ".join(filter(None, parts))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def _bare(value: Any) -> bool:
+    """Whether a value says nothing without its name."""
+    return isinstance(value, bool | int | float)
 
 
 def harmless(text: str) -> str:

@@ -33,6 +33,8 @@ def print_result(document: Document, text: str, console: Console | None = None) 
     console = console or Console(highlight=False)
     console.print()
     console.rule(Text(_line(f"{document['case_id']}: {document['method']} on {document['model']['name']}")))
+    for role, other in document["model"]["roles"].items():
+        console.print(Text(f"{_line(role)}: {_line(other['name'])}", "dim"))
     if document["error"]:
         error = document["error"]
         told = f" ({_line(error['kind'])}): {_line(error['message'])}. {_line(error['hint'])}"
@@ -98,6 +100,8 @@ def _entry(entry: Mapping[str, Any], console: Console) -> None:
     if entry["reasoning"]:
         console.print(Padding(Text(_line(entry["reasoning"])), (0, 0, 0, INDENT)))
     rows = _grid()
+    if entry["icd10"]:
+        rows.add_row(Text("ICD-10", "dim"), Text(f"{_line(entry['icd10']['code'])}  {_line(entry['icd10']['name'])}"))
     if entry["votes"]:
         rows.add_row(Text("places", "dim"), Text(words.placed(entry["votes"])))
     if entry["stances"]:

@@ -98,9 +98,21 @@ class Chat:
         ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
-    @property
+    @cached_property
     def end_id(self) -> int:
-        """The token that ends an answer."""
+        """The token that ends an answer: what the chat template writes behind one, which need not be the tokenizer's eos.
+
+        Gemma's instruct models end a turn with a token of their own; their eos ends a document.
+        """
+        said = "answer"
+        turn = [{"role": "user", "content": "question"}, {"role": "assistant", "content": said}]
+        text = str(self.tokenizer.apply_chat_template(turn, tokenize=False))
+        ending = text[text.rindex(said) + len(said) :].lstrip()
+        ids = self.plain_ids(ending)
+        special = self.tokenizer.all_special_ids
+        added = self.tokenizer.added_tokens_decoder
+        if ids and (ids[0] in special or (ids[0] in added and added[ids[0]].special)):
+            return int(ids[0])
         return int(self.tokenizer.eos_token_id)
 
     @cached_property

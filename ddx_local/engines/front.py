@@ -3,8 +3,10 @@
 It knows conversations, and a `run` that has the model say tokens; it knows no library and no thread.
 """
 
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ddx_local.engines.chat import Chat
 from ddx_local.engines.protocol import OnCompletion, Tokens
@@ -27,6 +29,19 @@ Run = Callable[[list[int], Request, str | None], Awaitable[Said]]
 """Prompt ids, sampling and grammar (the messages are in the ids), and a text that ends the answer and is left out of it."""
 
 
+class Described(Protocol):
+    """What of an engine's settings is the same for every library."""
+
+    @property
+    def weights_sha256(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def resolved_dtype(self) -> str: ...
+    @property
+    def quantization(self) -> str | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Front:
     """A model's conversations within a context of `context` tokens; `thinking` is on only where the card says how."""
@@ -34,6 +49,20 @@ class Front:
     chat: Chat
     context: int
     thinking: bool
+
+    def fingerprint(self, settings: "Described") -> dict[str, str]:
+        """What of an engine's fingerprint does not depend on the library that computes."""
+        template = str(self.chat.tokenizer.chat_template)
+        return {
+            "model": self.chat.card.name,
+            "weights_sha256": settings.weights_sha256,
+            "device": settings.device,
+            "dtype": settings.resolved_dtype,
+            "quantization": settings.quantization or "none",
+            "chat_template_sha256": hashlib.sha256(template.encode(errors="surrogatepass")).hexdigest(),
+            "context": str(self.context),
+            "thinking": str(self.thinking).lower(),
+        }
 
     def sizes(self, requests: Sequence[Request]) -> list[Size]:
         return [

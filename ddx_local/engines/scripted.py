@@ -34,6 +34,8 @@ class ScriptedEngine:
         context: Tokens that fit; one token is one byte here.
         delay: Seconds that each answer takes.
         score: Logprob in nats of a label under a prompt.
+        model: Under which name it answers, where several of them stand for several models.
+        keep: Keep what was asked, for tests to look at; a long run does not.
     """
 
     def __init__(
@@ -43,10 +45,14 @@ class ScriptedEngine:
         context: int = 1 << 20,
         delay: float = 0.0,
         score: Callable[[LoglikelihoodRequest, str], float] | None = None,
+        model: str = "scripted",
+        keep: bool = True,
     ) -> None:
         self.reply = reply
         self.context = context
         self.delay = delay
+        self.model = model
+        self.keep = keep
         self.score = score or (lambda _, label: -float(len(label)))
         self.requests: list[Request] = []
         self.batches: list[int] = []
@@ -55,7 +61,7 @@ class ScriptedEngine:
 
     @property
     def fingerprint(self) -> Mapping[str, str]:
-        return {"model": "scripted", "engine": "scripted", "engine_version": "1", "context": str(self.context)}
+        return {"model": self.model, "engine": "scripted", "engine_version": "1", "context": str(self.context)}
 
     async def measure(self, requests: Sequence[Request]) -> Sequence[Size]:
         return [Size(_prompt(request), request.sampling.max_tokens, self.context) for request in requests]
@@ -66,12 +72,14 @@ class ScriptedEngine:
         self._check_open()
         for request in requests:
             self._check_room(_prompt(request), request.sampling.max_tokens, request.what)
-        self.batches.append(len(requests))
+        if self.keep:
+            self.batches.append(len(requests))
         completions = []
         for index, request in enumerate(requests):
             await asyncio.sleep(self.delay)
             self._check_open()
-            self.requests.append(request)
+            if self.keep:
+                self.requests.append(request)
             text = self.reply(request)
             length = _bytes(text)
             cut = length > request.sampling.max_tokens
@@ -86,7 +94,8 @@ class ScriptedEngine:
         for request in requests:
             longest = max((_tokens(label) for label in request.labels), default=0)
             self._check_room(_prompt(request) + _bytes(request.answer_prefix), longest, request.what)
-        self.scored.extend(requests)
+        if self.keep:
+            self.scored.extend(requests)
         return [
             tuple(Loglikelihood(label, self.score(request, label), _tokens(label)) for label in request.labels)
             for request in requests

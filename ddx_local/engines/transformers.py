@@ -5,7 +5,6 @@ probabilities, 4-bit and 8-bit weights by bitsandbytes, layers placed by acceler
 """
 
 import asyncio
-import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -45,30 +44,15 @@ class TransformersEngine:
         """
         chat = await asyncio.to_thread(Chat.load, settings.folder, settings.card)
         owner = Owner(settings, chat.tokenizer)
-        owner.start()
-        try:
-            await asyncio.wrap_future(owner.ready)
-        except asyncio.CancelledError:
-            owner.close()
-            raise
+        await owner.started()
         return cls(settings, chat, owner)
 
     @property
     def fingerprint(self) -> Mapping[str, str]:
-        template = str(self._chat.tokenizer.chat_template)
-        settings = self.settings
-        return {
-            "model": settings.card.name,
-            "weights_sha256": settings.weights_sha256,
+        return self._front.fingerprint(self.settings) | {
             "engine": "transformers",
             "engine_version": f"transformers {version('transformers')}, torch {version('torch')}",
-            "device": settings.device,
-            "dtype": settings.resolved_dtype,
-            "quantization": settings.quantization or "none",
-            "chat_template_sha256": hashlib.sha256(template.encode(errors="surrogatepass")).hexdigest(),
             "kv_block_size": "none",
-            "context": str(settings.context),
-            "thinking": str(settings.thinking).lower(),
         }
 
     async def measure(self, requests: Sequence[Request]) -> Sequence[Size]:

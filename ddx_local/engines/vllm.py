@@ -5,7 +5,6 @@ are computed together.
 """
 
 import asyncio
-import hashlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -44,32 +43,18 @@ class VllmEngine:
         """
         chat = await asyncio.to_thread(Chat.load, settings.folder, settings.card)
         owner = Owner(settings)
-        owner.start()
-        try:
-            await asyncio.wrap_future(owner.ready)
-        except asyncio.CancelledError:
-            owner.close()
-            raise
+        await owner.started()
         return cls(settings, chat, owner)
 
     @property
     def fingerprint(self) -> Mapping[str, str]:
-        template = str(self._chat.tokenizer.chat_template)
         settings = self.settings
-        return {
-            "model": settings.card.name,
-            "weights_sha256": settings.weights_sha256,
+        return self._front.fingerprint(settings) | {
             "engine": "vllm",
             "engine_version": _vllm_version(),
-            "device": settings.device,
-            "dtype": settings.resolved_dtype,
             "compiled": str(settings.compiled).lower(),
             "parallel": f"{settings.tensor_parallel}x{settings.pipeline_parallel}",
-            "quantization": settings.quantization or "none",
-            "chat_template_sha256": hashlib.sha256(template.encode(errors="surrogatepass")).hexdigest(),
             "kv_block_size": str(settings.block_size or "auto"),
-            "context": str(settings.context),
-            "thinking": str(settings.thinking).lower(),
         }
 
     async def measure(self, requests: Sequence[Request]) -> Sequence[Size]:
@@ -101,7 +86,10 @@ class VllmEngine:
         await asyncio.to_thread(self._owner.join, 30)
 
     async def _say(self, ids: list[int], request: Request, stop: str | None) -> Said:
-        more = {} if stop is None else {"stop": [stop], "skip_special_tokens": False}
+        more: dict[str, Any] = {} if stop is None else {"stop": [stop], "skip_special_tokens": False}
+        if request.grammar is None:
+            # vLLM stops at the tokenizer's eos alone; under a grammar that is also the only end that it allows.
+            more["stop_token_ids"] = [self._chat.end_id]
         output = await self._run(ids, _parameters(request, **more))
         answer = output.outputs[0]
         reason = _finish_reason(answer.finish_reason)

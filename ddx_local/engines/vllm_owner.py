@@ -1,104 +1,61 @@
-"""The thread that owns a vLLM engine: it builds it, feeds it from a queue between steps, steps it, and ends with it.
-
-Stepping in another thread than the building one is slower. It knows requests as token ids and sampling parameters, not
-what they are for; what went wrong comes out in one line that quotes neither prompt nor grammar.
-"""
+"""The thread that owns a vLLM engine. It knows requests as token ids and sampling parameters, not what they are for."""
 
 import gc
 import os
-import queue
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 from ddx_local.engines.causes import root_cause
+from ddx_local.engines.owner import OwnerThread
 from ddx_local.engines.tasks import Deliver
 from ddx_local.engines.vllm_settings import VllmSettings
-from ddx_local.errors import CaseError, EngineError, EngineStartError, nearest
+from ddx_local.errors import CaseError, EngineStartError, nearest
 
 _ONE_AT_A_TIME = threading.Lock()
 """Engines are built and torn down one at a time: vLLM keeps process groups and caches for the whole process."""
 
 
-class Owner(threading.Thread):
-    """All of vLLM runs in this thread. `ready` is settled when the engine is built, or could not be."""
+class Owner(OwnerThread[Any]):
+    """All of vLLM runs in this thread."""
 
     def __init__(self, settings: VllmSettings) -> None:
-        super().__init__(name="vllm-owner", daemon=True)
-        self.ready: Future[None] = Future()
-        # From here on nobody can cancel it: who gives up waiting closes the owner instead.
-        self.ready.set_running_or_notify_cancel()
+        super().__init__("vllm-owner")
         self.holds_engine = False
         self._settings = settings
-        self._inbox: queue.SimpleQueue[Callable[[Any], None] | None] = queue.SimpleQueue()
-        self._waiting: dict[str, Deliver] = {}
-        self._ended = ""
-        self._state = threading.Lock()
 
     def add(self, name: str, ids: list[int], parameters: Any, deliver: Deliver) -> None:
-        """Ask the engine for a completion of token ids; `name` is unique and holds no hyphen."""
-        self._put(name, deliver, partial(self._admit, name, ids, parameters))
+        """Ask the engine for a completion of token ids."""
+        self.put(name, partial(self._admit, name, ids, parameters), deliver)
 
     def forget(self, name: str, deliver: Deliver) -> None:
         """Empty the prefix cache."""
-        self._put(name, deliver, partial(self._forget, name))
+        self.put(name, partial(self._forget, name), deliver)
 
     def abort(self, name: str) -> None:
-        """Stop a request that nobody waits for any more."""
         self._inbox.put(partial(self._abort, name))
 
-    def close(self) -> None:
-        """End after the current step; who waits gets an `EngineError`, and so does who comes later."""
-        self._inbox.put(None)
+    def build(self) -> Any:
+        with _ONE_AT_A_TIME:
+            engine = _build(self._settings)
+            self.holds_engine = True
+            return engine
 
-    def run(self) -> None:
-        try:
-            with _ONE_AT_A_TIME:
-                engine = _build(self._settings)
-                self.holds_engine = True
-        except BaseException as error:
-            self._end("the engine did not start")
-            self.ready.set_exception(start_error(error, self._settings))
-            return
-        self.ready.set_result(None)
-        try:
-            while self._take(engine):
-                if engine.has_unfinished_requests():
-                    for output in engine.step():
-                        if output.finished:
-                            self._deliver(_plain(output.request_id), output)
-        except BaseException as error:
-            self._end(f"the engine died: {root_cause(error)}")
-        else:
-            self._end("the engine is closed")
-        finally:
-            with _ONE_AT_A_TIME:
-                self.holds_engine = False
-                others = any(isinstance(thread, Owner) and thread.holds_engine for thread in threading.enumerate())
-                _shut_down(engine, others=others)
+    def work(self, engine: Any) -> None:
+        while self.take(engine, idle=not engine.has_unfinished_requests()):
+            if engine.has_unfinished_requests():
+                for output in engine.step():
+                    if output.finished:
+                        self.deliver(_plain(output.request_id), output)
 
-    def _put(self, name: str, deliver: Deliver, command: Callable[[Any], None]) -> None:
-        with self._state:
-            if not self._ended:
-                self._waiting[name] = deliver
-                self._inbox.put(command)
-                return
-        deliver(EngineError(self._ended))
+    def start_error(self, error: BaseException) -> EngineStartError:
+        return start_error(error, self._settings)
 
-    def _take(self, engine: Any) -> bool:
-        """Do what is in the inbox; waits only while the engine has nothing to do. False: the owner is to end."""
-        block = not engine.has_unfinished_requests()
-        while True:
-            try:
-                command = self._inbox.get(block=block)
-            except queue.Empty:
-                return True
-            if command is None:
-                return False
-            command(engine)
-            block = False
+    def tear_down(self, engine: Any) -> None:
+        with _ONE_AT_A_TIME:
+            self.holds_engine = False
+            others = any(isinstance(thread, Owner) and thread.holds_engine for thread in threading.enumerate())
+            _shut_down(engine, others=others)
 
     def _admit(self, name: str, ids: list[int], parameters: Any, engine: Any) -> None:
         try:
@@ -106,7 +63,7 @@ class Owner(threading.Thread):
         except Exception as error:
             # vLLM's own words may quote the grammar, which holds the words of the case.
             refused = CaseError(f"vLLM refused a request ({type(error).__name__})", "Please report this.")
-            self._deliver(name, refused)
+            self.deliver(name, refused)
 
     def _abort(self, name: str, engine: Any) -> None:
         if self._waiting.pop(name, None):
@@ -114,19 +71,7 @@ class Owner(threading.Thread):
 
     def _forget(self, name: str, engine: Any) -> None:
         engine.reset_prefix_cache()
-        self._deliver(name, None)
-
-    def _deliver(self, name: str, result: Any) -> None:
-        if deliver := self._waiting.pop(name, None):
-            deliver(result)
-
-    def _end(self, reason: str) -> None:
-        with self._state:
-            self._ended = reason
-            waiting = list(self._waiting.values())
-            self._waiting.clear()
-        for deliver in waiting:
-            deliver(EngineError(reason))
+        self.deliver(name, None)
 
 
 def _plain(request_id: str) -> str:

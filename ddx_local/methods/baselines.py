@@ -8,14 +8,12 @@ The papers say / we do:
   samples that must name a diagnosis, and when none reaches it the most frequent one is kept, which is noted
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ddx_local.case import Case, Differential, Entry, Evidence, Quote
-from ddx_local.clinical import labels
-from ddx_local.clinical.quotes import locate
+from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask, Flow, Step, ask, ask_each, note
-from ddx_local.methods.scot_steps import Proposal, read_proposals
+from ddx_local.methods.lists import entry, grouped, listed, named, roles
+from ddx_local.methods.scot_steps import read_proposals
 
 DIFFERENTIAL = Step("zero_shot/differential", lambda answer: read_proposals(answer["differential"]))
 
@@ -70,15 +68,7 @@ def zero_shot(case: Case, options: ZeroShotOptions) -> Flow[Differential]:
     """One call; the score of a diagnosis is 1 / its place."""
     slots = {"case": case.text, "k": str(options.k)}
     proposals = yield from ask(DIFFERENTIAL, role=ROLE, temperature=options.temperature, **slots)
-    return listed(case, proposals)
-
-
-def listed(case: Case, proposals: Sequence[Proposal]) -> Differential:
-    """A single agent's list as a differential; the score of a diagnosis is 1 / its place."""
-    entries = tuple(
-        _entry(case, rank, 1 / rank, [(ROLE, rank, proposal)]) for rank, proposal in enumerate(proposals, start=1)
-    )
-    return Differential(score_kind="reciprocal_place", entries=entries, panel=(ROLE,))
+    return listed(case, proposals, ROLE)
 
 
 def best_of_n(case: Case, options: BestOfNOptions) -> Flow[Differential]:
@@ -89,9 +79,8 @@ def best_of_n(case: Case, options: BestOfNOptions) -> Flow[Differential]:
         for number in range(1, options.n + 1)
     }
     samples = yield from ask_each(questions)
-    named = [(role, place, item) for role, items in samples.items() for place, item in enumerate(items, start=1)]
-    groups = [[named[index] for index in group] for group in labels.merge([item.diagnosis for _, _, item in named])]
-    share = {id(group): len({role for role, _, _ in group}) / options.n for group in groups}
+    groups = grouped(named(samples))
+    share = {id(group): len(roles(group)) / options.n for group in groups}
     ranked = sorted(groups, key=lambda group: (-share[id(group)], min(place for _, place, _ in group)))
     kept = [group for group in ranked if share[id(group)] >= options.threshold]
     if not kept:
@@ -99,31 +88,5 @@ def best_of_n(case: Case, options: BestOfNOptions) -> Flow[Differential]:
             "kept", f"no diagnosis was named by {options.threshold:.0%} of the samples: the first one stays"
         )
         kept = ranked[:1]
-    entries = tuple(
-        _entry(case, rank, share[id(group)], group) for rank, group in enumerate(kept[: options.k], start=1)
-    )
+    entries = tuple(entry(case, rank, share[id(group)], group) for rank, group in enumerate(kept[: options.k], start=1))
     return Differential(score_kind="share_of_samples", entries=entries, panel=tuple(samples))
-
-
-def _entry(case: Case, rank: int, score: float, named: Sequence[tuple[str, int, Proposal]]) -> Entry:
-    """One diagnosis from all (role, place, proposal) that name it; a role that names it twice counts by its best place."""
-    votes: dict[str, int] = {}
-    quotes: dict[str, dict[str, None]] = {}
-    for role, place, proposal in named:
-        votes.setdefault(role, place)
-        for quote in proposal.evidence:
-            quotes.setdefault(quote, {})[role] = None
-    spans = {quote: locate(case.text, quote) for quote in quotes}
-    return Entry(
-        rank=rank,
-        diagnosis=named[0][2].diagnosis,
-        score=score,
-        votes=votes,
-        evidence=tuple(
-            Evidence(Quote(quote, span.start, span.end), supports=True, by=tuple(quotes[quote]))
-            for quote, span in spans.items()
-        ),
-        proposed_by=tuple(votes),
-        entered_in="differential",
-        reasoning=named[0][2].reason,
-    )

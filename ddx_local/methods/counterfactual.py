@@ -23,30 +23,13 @@ from ddx_local.case import Case, Differential
 from ddx_local.clinical import labels
 from ddx_local.clinical.pool import panel_choices
 from ddx_local.flow import Ask, Flow, ask_each, note
-from ddx_local.methods.counterfactual_record import (
-    CLINICIAN_ROLE,
-    Team,
-    counted,
-    discussion,
-    reports,
-    shown_tests,
-    tests_table,
-)
-from ddx_local.methods.counterfactual_result import answer, outside
-from ddx_local.methods.counterfactual_scoring import Edits, Tests, score
-from ddx_local.methods.counterfactual_steps import (
-    CLINICIAN,
-    DIFFERENTIAL,
-    EDIT,
-    JUDGE,
-    REPORT,
-    STANCE,
-    SUMMARY,
-    TRACE,
-    TRIAGE,
-    Options,
-)
-from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
+from ddx_local.methods.counterfactual_options import Options
+from ddx_local.methods.counterfactual_record import Team, counted, reports, tests_table
+from ddx_local.methods.counterfactual_result import answer
+from ddx_local.methods.counterfactual_rounds import over_all, reports_and_edits, take_stances
+from ddx_local.methods.counterfactual_scoring import score
+from ddx_local.methods.counterfactual_steps import DIFFERENTIAL, JUDGE, SUMMARY, TRACE, TRIAGE
+from ddx_local.methods.fitting import Section
 from ddx_local.methods.gaps import needed
 
 
@@ -58,19 +41,17 @@ def counterfactual(case: Case, options: Options) -> Flow[Differential]:
     for number in range(1, limit + 1):
         if number > 1:
             yield from _sum_up(team, record)
-        edits = yield from _reports_and_edits(team, record, number)
+        edits = yield from reports_and_edits(team, record, number)
         if number == 1 and team.reports:
             record.append(reports(team))
         tested = yield from score(team, edits, number)
-        yield from _take_stances(team, record, tested)
+        yield from take_stances(team, record, tested)
         team.final = _consensus(team)
         if team.final:
             break
     if not team.final:
         yield from _judge(team, record)
-    trace = yield from _over_all(
-        team, record, Ask(TRACE, {"final": team.final, "tests": tests_table(team)}), whole=True
-    )
+    trace = yield from over_all(team, record, Ask(TRACE, {"final": team.final, "tests": tests_table(team)}), whole=True)
     return answer(team, trace)
 
 
@@ -101,66 +82,6 @@ def _assemble(case: Case, options: Options) -> Flow[Team]:
     return Team(case, options, answers.get("triage", physicians), tuple(group[0][2] for group in kept))
 
 
-def _reports_and_edits(team: Team, record: list[Section], number: int) -> Flow[Edits]:
-    """Reports (first round) and edits, which do not depend on them, in one round: (specialist, diagnosis) -> edits."""
-    options = team.options
-    held = tuple(dict.fromkeys(stance.diagnosis for role, stance in team.stances.items() if role in team.specialists))
-    under_test = team.names if number == 1 else tuple(name for name in team.names if name in held)
-    parts = {"report": number == 1 and "reports" not in options.without, "edit": "editing" not in options.without}
-    pairs = {f"edit/{role}/{at}": (role, name) for role in team.specialists for at, name in enumerate(under_test, 1)}
-
-    def build(detail: Detail) -> dict[str, Ask[Any]]:
-        questions: dict[str, Ask[Any]] = {}
-        if parts["report"]:
-            for role in team.specialists:
-                questions[f"report/{role}"] = Ask(REPORT, {"case": team.case.text, "role": role}, role)
-        if parts["edit"]:
-            shown = render([*record, *discussion(team)], detail)
-            for key, (role, name) in pairs.items():
-                slots: dict[str, str | tuple[str, ...]] = {
-                    "case": team.case.text,
-                    "record": shown,
-                    "role": role,
-                    "diagnosis": name,
-                    "others": tuple(other for other in team.names if other != name),
-                    "edits": str(options.edits),
-                }
-                questions[key] = Ask(EDIT, slots, role)
-        return questions
-
-    answers = yield from ask_fitting(build, f"counterfactual/{' + '.join(part for part in parts if parts[part])}")
-    team.reports |= {role: answers[f"report/{role}"] for role in team.specialists if f"report/{role}" in answers}
-    return {pair: answers[key] for key, pair in pairs.items() if key in answers}
-
-
-def _take_stances(team: Team, record: list[Section], tested: Tests) -> Flow[None]:
-    roles = team.specialists if "clinician" in team.options.without else (*team.specialists, CLINICIAN_ROLE)
-
-    def build(detail: Detail) -> dict[str, Ask[Any]]:
-        questions: dict[str, Ask[Any]] = {}
-        for role in roles:
-            received = team.received(role)
-            slots: dict[str, str | tuple[str, ...]] = {
-                "case": team.case.text,
-                "record": render(record, detail),
-                "discussion": render(discussion(team), detail),
-                "role": role,
-                "candidates": team.names,
-                "received": tuple(f"from the {asker}: {question}" for asker, question in received.items()),
-                "askers": tuple(received),
-                "others": tuple(other for other in roles if other != role),
-            }
-            if role == CLINICIAN_ROLE:
-                questions[role] = Ask(CLINICIAN, slots, role)
-            else:
-                questions[role] = Ask(STANCE, {**slots, "tests": shown_tests(tested[role])}, role)
-        return questions
-
-    team.history.append((yield from ask_fitting(build)))
-    if named := outside(team):
-        yield from note("outside", f"the {CLINICIAN_ROLE} names a diagnosis outside the list: {named}")
-
-
 def _consensus(team: Team) -> str:
     """The diagnosis that enough specialists hold, or ''."""
     held = [team.stances[role].diagnosis for role in team.specialists]
@@ -169,26 +90,10 @@ def _consensus(team: Team) -> str:
 
 
 def _sum_up(team: Team, record: list[Section]) -> Flow[None]:
-    team.summary = yield from _over_all(team, record, Ask(SUMMARY, {}))
+    team.summary = yield from over_all(team, record, Ask(SUMMARY, {}))
 
 
 def _judge(team: Team, record: list[Section]) -> Flow[None]:
-    team.verdict = yield from _over_all(team, record, Ask(JUDGE, {"tests": tests_table(team)}), whole=True)
+    team.verdict = yield from over_all(team, record, Ask(JUDGE, {"tests": tests_table(team)}), whole=True)
     team.final = team.verdict.diagnosis
     yield from note("judge", "the specialists did not agree; the judge chose from the candidates")
-
-
-def _over_all(team: Team, record: list[Section], question: Ask[Any], *, whole: bool = False) -> Flow[Any]:
-    """One question over the discussion so far; `whole`: over that of all rounds."""
-
-    def build(detail: Detail) -> dict[str, Ask[Any]]:
-        slots = {
-            "case": team.case.text,
-            "record": render(record, detail),
-            "discussion": render(discussion(team, whole=whole), detail),
-            "candidates": team.names,
-            **question.slots,
-        }
-        return {"": Ask(question.step, slots)}
-
-    return (yield from ask_fitting(build))[""]

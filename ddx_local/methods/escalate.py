@@ -18,9 +18,10 @@ from ddx_local.case import Case, Differential
 from ddx_local.clinical import labels
 from ddx_local.flow import Ask, Flow, Weigh, ask_each, note, weigh
 from ddx_local.methods import scot_steps
-from ddx_local.methods.baselines import DIFFERENTIAL, ROLE, listed
+from ddx_local.methods.baselines import DIFFERENTIAL, ROLE
 from ddx_local.methods.counterfactual_steps import PROBABILITY
 from ddx_local.methods.gaps import probabilities
+from ddx_local.methods.lists import listed
 from ddx_local.methods.scot import scot
 from ddx_local.methods.scot_steps import Proposal
 
@@ -76,7 +77,7 @@ def auto(case: Case, options: Options) -> Flow[Differential]:
     threshold = f"{options.threshold:g} (not calibrated yet)"
     if confidence >= options.threshold - 1e-9:  # a sum of shares may fall short by its last digit
         yield from note("single", f"{how}. It reaches {threshold}: the single answer stays")
-        answer = listed(case, proposals)
+        answer = listed(case, proposals, ROLE)
         return replace(
             answer, entries=tuple(replace(entry, probability=probability[entry.diagnosis]) for entry in answer.entries)
         )

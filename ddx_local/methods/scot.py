@@ -21,7 +21,8 @@ from ddx_local.flow import Ask, Flow, Step, ask, note
 from ddx_local.methods import master_list, scot_record
 from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
 from ddx_local.methods.master_list import Entry, Proposed
-from ddx_local.methods.scot_result import Debate, assemble, dropped, own_challenged
+from ddx_local.methods.scot_debate import STYLES, Debate, dropped, own_challenged, styles, with_supports
+from ddx_local.methods.scot_result import assemble
 from ddx_local.methods.scot_steps import (
     CANT_MISS,
     DIFFERENTIAL,
@@ -36,11 +37,6 @@ from ddx_local.methods.scot_steps import (
 )
 
 A = TypeVar("A")
-
-STYLES = {
-    "innovative": "You look for explanations that others overlook.",
-    "conservative": "You stay close to the findings and prefer the explanation that fits them all.",
-}
 
 
 def scot(case: Case, options: Options) -> Flow[Differential]:
@@ -81,12 +77,6 @@ def scot(case: Case, options: Options) -> Flow[Differential]:
     return assemble(debate, entries, counted)
 
 
-def styles(agents: int) -> tuple[str, ...]:
-    """The seats' styles: two in five innovative, rounded; a single agent is conservative."""
-    innovative = round(agents * 2 / 5)
-    return ("innovative",) * innovative + ("conservative",) * (agents - innovative)
-
-
 def _names(entries: Iterable[Entry]) -> tuple[str, ...]:
     return tuple(entry.diagnosis for entry in entries)
 
@@ -102,6 +92,7 @@ def _refine(debate: Debate, entries: tuple[Entry, ...], record: list[Section]) -
         for place, item in enumerate(answer.missing, start=options.k + 1)
     ]
     entries = yield from master_list.build(debate.case.text, entries, additions, "refinement", options)
+    debate.positions = with_supports(debate.positions, entries, additions)
     record.append(scot_record.positions("POSITIONS", debate.positions))
     if added := scot_record.additions(entries, additions):
         record.append(added)

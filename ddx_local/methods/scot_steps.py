@@ -1,58 +1,15 @@
-"""SCoT's questions: the options with the paper's values, the answers' types, and the steps that read them."""
+"""SCoT's questions: the answers' types, and the steps that read them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ddx_local.flow import Step
+from ddx_local.methods.proposals import Proposal as Proposal
+from ddx_local.methods.proposals import read_proposals as read_proposals
+from ddx_local.methods.scot_options import Options as Options
 
 Position = Literal["support", "challenge", "neutral", "withdrawn"]
-
-ROUNDS = ("relevance", "triage", "merge", "refinement", "voting", "cant_miss")
-"""What `without` can switch off; the independent lists (round 3) cannot be."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of SCoT.
-
-    Args:
-        agents: Seats of the panel; two in five are innovative, the others conservative. 1 is the single-agent ablation.
-        k: Diagnoses of a differential at most.
-        temperature_innovative: Sampling temperature of the innovative seats.
-        temperature_conservative: Sampling temperature of the conservative seats.
-        same_at: Cosine similarity from which two names are one diagnosis (not calibrated yet).
-        ask_at: Cosine similarity from which the model is asked whether they are (not calibrated yet).
-        most: Entries of the master list at most.
-        relevance_weighting: Weigh an agent's votes by the relevance that it gave its specialty.
-        without: Rounds to leave out, for ablations: relevance, triage, merge, refinement, voting, cant_miss.
-    """
-
-    agents: int = 5
-    k: int = 5
-    temperature_innovative: float = 0.7
-    temperature_conservative: float = 0.3
-    same_at: float = 0.90
-    ask_at: float = 0.75
-    most: int = 12
-    relevance_weighting: bool = False
-    without: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.agents <= 12:
-            raise ValueError("agents must be 1 to 12")
-        if not 1 <= self.k <= 10:
-            raise ValueError("k must be 1 to 10")
-        if not self.k <= self.most <= 20:
-            raise ValueError("most must be k to 20")
-        if not (0 <= self.temperature_innovative <= 2 and 0 <= self.temperature_conservative <= 2):
-            raise ValueError("temperatures must be 0 to 2")
-        if not 0 < self.ask_at <= self.same_at <= 1:
-            raise ValueError("ask_at and same_at must be in (0, 1], ask_at not above same_at")
-        if unknown := [name for name in self.without if name not in ROUNDS]:
-            raise ValueError(f"without: no round {unknown[0]!r}; known: {', '.join(ROUNDS)}")
-        if self.relevance_weighting and "relevance" in self.without:
-            raise ValueError("relevance_weighting needs the relevance round, which `without` leaves out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +24,6 @@ class Finding:
     quote: str | None
     urgency: Literal["emergent", "urgent", "routine"]
     step: str
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    diagnosis: str
-    evidence: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +69,6 @@ class Danger:
 class Safety:
     conditions: tuple[Danger, ...]
     critical: tuple[str, ...]
-
-
-def read_proposals(items: Any) -> tuple[Proposal, ...]:
-    """A list of proposals, each diagnosis once, in the order given."""
-    found: dict[str, Proposal] = {}
-    for item in items:
-        name = item["diagnosis"].strip()
-        evidence = tuple(dict.fromkeys(quote.strip() for quote in item["evidence"] if quote.strip()))
-        found.setdefault(name.casefold(), Proposal(name, evidence, item["reason"].strip()))
-    return tuple(found.values())
 
 
 def _quote(value: str | None) -> str | None:

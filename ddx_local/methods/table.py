@@ -5,8 +5,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddx_local.case import Case, Differential
+from ddx_local.clinical.pool import panel_choices
 from ddx_local.flow import Flow
-from ddx_local.methods import baselines, counterfactual, counterfactual_steps, escalate, scot, scot_steps
+from ddx_local.methods import (
+    baselines,
+    cot,
+    counterfactual,
+    counterfactual_steps,
+    dual_inf,
+    dual_inf_steps,
+    escalate,
+    mac,
+    mac_steps,
+    mdagents,
+    mdagents_steps,
+    medagents,
+    medagents_steps,
+    moa,
+    scot,
+    scot_steps,
+    self_consistency,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +41,8 @@ class Method:
         flow: Makes the flow of a case.
         embedding: Whether a run with these options consults the embedding model.
         rounds: What happens, for `methods show`.
+        roles: Its fixed role names, which `--role` may bind to another model: of a question without a role its step's
+            name, of numbered roles (`presenter 2`) the name without the number.
     """
 
     name: str
@@ -32,6 +53,7 @@ class Method:
     flow: Callable[[Case, Any], Flow[Differential]]
     embedding: Callable[[Any], bool]
     rounds: tuple[str, ...]
+    roles: tuple[str, ...] = ()
 
 
 METHODS: Mapping[str, Method] = {
@@ -44,6 +66,7 @@ METHODS: Mapping[str, Method] = {
         flow=baselines.zero_shot,
         embedding=lambda _: False,
         rounds=("differential: one agent gives its list with evidence",),
+        roles=("physician",),
     ),
     "best-of-n": Method(
         name="best-of-n",
@@ -54,6 +77,114 @@ METHODS: Mapping[str, Method] = {
         flow=baselines.best_of_n,
         embedding=lambda _: False,
         rounds=("differential: n samples in one batch, then a count",),
+        roles=("sample",),
+    ),
+    "cot": Method(
+        name="cot",
+        summary="one agent thinks freely, then answers",
+        citation="Chain-of-Thought Prompting Elicits Reasoning in Large Language Models",
+        folders=("cot",),
+        options=cot.Options,
+        flow=cot.cot,
+        embedding=lambda _: False,
+        rounds=("think: thoughts in free text", "answer: a list with evidence, after the thoughts"),
+        roles=("physician",),
+    ),
+    "self-consistency": Method(
+        name="self-consistency",
+        summary="n chains of thought, the majority of their first diagnoses",
+        citation="Self-Consistency Improves Chain of Thought Reasoning in Language Models",
+        folders=("cot",),
+        options=self_consistency.Options,
+        flow=self_consistency.self_consistency,
+        embedding=lambda _: False,
+        rounds=("think: n chains of thought in one batch", "answer: n lists in one batch, then a count"),
+        roles=("sample",),
+    ),
+    "moa": Method(
+        name="moa",
+        summary="layers of proposers that improve on each other's answers, then an aggregator",
+        citation="Mixture-of-Agents Enhances Large Language Model Capabilities",
+        folders=("moa",),
+        options=moa.Options,
+        flow=moa.moa,
+        embedding=lambda _: False,
+        rounds=(
+            "layer 1: every proposer answers alone",
+            "layer 2 and later: every proposer reads the layer before and answers again",
+            "aggregate: one final answer from the last layer's",
+        ),
+        roles=("proposer", "aggregator"),
+    ),
+    "dual-inf": Method(
+        name="dual-inf",
+        summary="from findings to diseases, back to their textbook findings, and both examined",
+        citation="Explainable differential diagnosis with dual-inference large language models",
+        folders=("dual_inf",),
+        options=dual_inf_steps.Options,
+        flow=dual_inf.dual_inf,
+        embedding=lambda _: False,
+        rounds=(
+            "forward: a list of diagnoses with quoted facts; from the second iteration on after the examination",
+            "backward: what a textbook gives for each new diagnosis, without the case",
+            "examination: yes or no by probability on every fact and every textbook finding, in one batch",
+            "place: where the case says the findings that it mentions",
+            "up to 4 further iterations while a diagnosis has few confirmed findings and a list brings something new",
+        ),
+        roles=("forward inference", "backward inference"),
+    ),
+    "mac": Method(
+        name="mac",
+        summary="doctors discuss, a supervisor challenges them until they agree",
+        citation="Enhancing Diagnostic Capability with Multi-Agents Conversational Large Language Models",
+        folders=("mac",),
+        options=mac_steps.Options,
+        flow=mac.mac,
+        embedding=lambda _: False,
+        rounds=(
+            "opening: every doctor alone, with a list and tests",
+            "supervisor: sums up; ends it where all agree, else challenges doctors",
+            "doctor, supervisor: up to 2 further rounds, until the supervisor finds that all agree",
+        ),
+        roles=("doctor", "supervisor"),
+    ),
+    "mdagents": Method(
+        name="mdagents",
+        summary="the complexity decides: one clinician, a panel that discusses, or teams",
+        citation="MDAgents: An Adaptive Collaboration of LLMs for Medical Decision-Making",
+        folders=("mdagents",),
+        options=mdagents_steps.Options,
+        flow=mdagents.mdagents,
+        embedding=lambda _: False,
+        rounds=(
+            "complexity: low, moderate or high",
+            "low: one primary care physician answers (2 batches in all)",
+            "moderate: recruit, opinion, up to 3 times talk and update, moderator (4 to 10 batches in all)",
+            "high: teams, then lead, assist, conclude, the same for the review team, decision (9 batches in all)",
+        ),
+        roles=(
+            *("complexity", "recruit", "teams", "primary care physician", "moderator", "decision maker"),
+            *panel_choices(),
+        ),
+    ),
+    "medagents": Method(
+        name="medagents",
+        summary="experts analyse, a report joins them, they vote on it until all agree",
+        citation="MedAgents: Large Language Models as Collaborators for Zero-shot Medical Reasoning",
+        folders=("medagents",),
+        options=medagents_steps.Options,
+        flow=medagents.medagents,
+        embedding=lambda _: False,
+        rounds=(
+            "candidates + experts: what there is to choose from, whose fields it concerns",
+            "analysis: each expert alone; who can tell the candidates apart",
+            "options: the experts for the candidates weigh them",
+            "report: one text that joins all",
+            "vote: every expert, yes or no with advice",
+            "revision, vote: up to 3 times, while somebody says no",
+            "decision: the candidates ranked in view of the report",
+        ),
+        roles=("physician", "recruiter", "reporter", "decision maker", *panel_choices()),
     ),
     "scot": Method(
         name="scot",
@@ -75,6 +206,7 @@ METHODS: Mapping[str, Method] = {
             "6 vote: scores and a ballot from every agent, weighted Borda count",
             "7 cant_miss: life-threatening conditions that the list lacks",
         ),
+        roles=("panel", "merge", *panel_choices()),
     ),
     "counterfactual": Method(
         name="counterfactual",
@@ -93,6 +225,10 @@ METHODS: Mapping[str, Method] = {
             "judge: only without agreement, bound to the candidates",
             "trace: evidence for and against each candidate, and what would change the mind",
         ),
+        roles=(
+            *("triage", "differential", "independent clinician", "summary", "judge", "trace", "physician"),
+            *panel_choices(),
+        ),
     ),
     "auto": Method(
         name="auto",
@@ -107,5 +243,6 @@ METHODS: Mapping[str, Method] = {
             "probability: of each diagnosis of the list, without sampling",
             "then nothing more, or the rounds of scot",
         ),
+        roles=("physician", "sample", "panel", "merge", *panel_choices()),
     ),
 }

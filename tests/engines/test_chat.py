@@ -51,6 +51,21 @@ def test_a_case_that_holds_control_tokens_cannot_end_its_own_turn(chat: Chat) ->
     assert [id_ for id_ in label if id_ in special] == [chat.end_id]
 
 
+@pytest.mark.parametrize(
+    ("ending", "expected"),
+    [("<|im_end|>\\n", "<|im_end|>"), ("<|endoftext|>", "<|endoftext|>"), ("\\n", "<|im_end|>"), ("", "<|im_end|>")],
+)
+def test_an_answer_ends_with_what_the_template_writes_behind_one_and_with_eos_where_that_is_no_token(
+    ending: str, expected: str
+) -> None:
+    chat = Chat.load(models.snapshot("smollm2-135m"), models.card("smollm2-135m"))
+    chat.tokenizer.chat_template = (
+        "{% for item in messages %}<|im_start|>{{ item.role }}\n{{ item.content }}{{ '" + ending + "' }}{% endfor %}"
+    )
+    assert chat.end_id == chat.tokenizer.convert_tokens_to_ids(expected)
+    assert chat.tokenizer.eos_token == "<|im_end|>"
+
+
 def test_a_template_that_writes_a_second_bos_is_refused(tmp_path: Path) -> None:
     chat = Chat.load(build(tmp_path / "model"), models.card("smollm2-135m"))
     assert chat.ids(TALK)[:2].count(chat.tokenizer.bos_token_id) == 1

@@ -116,15 +116,18 @@ def drive(flow: Flow[T], world: World) -> Driven[T]:
 
     def _answer(ask: Ask[Any], key: Key) -> Any:
         filled = assets.fill(ask)
-        assert filled.grammar is not None
         reply = world.replies.get(ask.step.name)
+        batch = sum(round_.is_batch for round_ in driven.rounds) - 1
+        if filled.grammar is None:  # free text: what the reply says is all that is read
+            said = "Free thoughts." if reply is None else reply(ask)
+            driven.said.append(Said(batch, ask.step.name, ask.role, ask, filled, said))
+            return ask.step.parse(said)
         if reply is None:
             text = walk(filled.grammar, random.Random(f"{world.seed} {len(driven.rounds)} {key}"))
         else:
             text = json.dumps(reply(ask), ensure_ascii=False)
             assert not world.lawful or accepts(filled.grammar, text), f"{ask.step.name}: no engine can answer {text}"
         value = json.loads(text)
-        batch = sum(round_.is_batch for round_ in driven.rounds) - 1
         driven.said.append(Said(batch, ask.step.name, ask.role, ask, filled, value))
         return ask.step.parse(value)
 

@@ -23,7 +23,8 @@ from ddx_local.flow import Ask, Similarity
 from ddx_local.grammar import accepts
 from ddx_local.launch import Opened
 from ddx_local.methods.counterfactual import counterfactual
-from ddx_local.methods.counterfactual_steps import DIFFERENTIAL, PARTS, Options
+from ddx_local.methods.counterfactual_options import PARTS, Options
+from ddx_local.methods.counterfactual_steps import DIFFERENTIAL
 from ddx_local.methods.table import METHODS
 from ddx_local.options import parse
 from ddx_local.request import LoglikelihoodRequest

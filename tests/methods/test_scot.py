@@ -9,7 +9,8 @@ import pytest
 from ddx_local.case import Case
 from ddx_local.clinical.pool import panel_choices
 from ddx_local.flow import Ask, Consult, Note
-from ddx_local.methods.scot import STYLES, scot, styles
+from ddx_local.methods.scot import scot
+from ddx_local.methods.scot_debate import STYLES, styles
 from ddx_local.methods.scot_steps import Options
 from tests.methods.driving import World, drive
 from tests.methods.scot_world import CASE, LISTS, QUOTES, diagnoses, mark, named, panel, run, similar
@@ -235,6 +236,28 @@ def test_prompts_of_later_rounds_begin_with_the_whole_record_of_earlier_ones() -
     for earlier, later in pairwise(records):
         assert later.startswith(earlier)
         assert len(later) > len(earlier)
+
+
+def test_who_adds_a_diagnosis_supports_it_with_its_quote_from_then_on() -> None:
+    driven = run(panel(missing=lambda seat: ("Celiac disease",) if seat == 3 else ()))
+    role = driven.answer.panel[3]
+    shown = next(iter(driven.of("scot/exchange").values())).prompt
+    (line,) = [line for line in shown.splitlines() if "Celiac disease" in line and "support" in line.casefold()]
+    assert f'{role} support ("{QUOTES[3].strip()}")' in line
+
+
+def test_who_adds_what_the_list_already_has_keeps_the_position_taken_on_it() -> None:
+    driven = run(
+        panel(
+            position=lambda role, name: "challenge" if name == "Pericarditis" else "support",  # noqa: ARG005
+            missing=lambda seat: ("Pericarditis",) if seat == 1 else (),
+        )
+    )
+    role = driven.answer.panel[1]
+    shown = next(iter(driven.of("scot/exchange").values())).prompt
+    (line,) = [line for line in shown.splitlines() if line.startswith("- Pericarditis: ") and "challenge" in line]
+    assert f"{role} challenge" in line
+    assert f"{role} support" not in line
 
 
 # Rounds that can be left out

@@ -123,6 +123,7 @@ def made_by_hand() -> dict[str, Any]:
                 "engine_version": "0.32.0",
                 "dtype": "float32",
             },
+            "roles": {},
         },
         "engine": "vllm",
         "seed": 7,

@@ -1,0 +1,53 @@
+"""Chain of thought: one agent thinks freely about the case, then answers.
+
+Source: "Chain-of-Thought Prompting Elicits Reasoning in Large Language Models" and, for a prompt without examples, "Large Language
+Models are Zero-Shot Reasoners"; the single-agent baseline of the counterfactual method's and DMoA's papers.
+
+The papers say / we do:
+- think, then answer (the second paper: in two calls) / two rounds: thoughts without a grammar, then a list under one
+- the answer is searched for in the text / the grammar gives it, with evidence quoted verbatim
+- greedy decoding / 0.3, as for zero-shot, so that the two differ in the thoughts alone
+
+The thoughts have a budget of tokens (`max_tokens` of the step) and end with it at the latest; the answer sees what there is. They
+do not reach the result: they are in the run's record.
+"""
+
+from dataclasses import dataclass
+
+from ddx_local.case import Case, Differential
+from ddx_local.flow import Flow, Step, ask
+from ddx_local.methods.lists import listed
+from ddx_local.methods.scot_steps import read_proposals
+
+THINK = Step("cot/think", lambda text: str(text).strip())
+ANSWER = Step("cot/answer", lambda answer: read_proposals(answer["differential"]))
+
+ROLE = "physician"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of chain of thought.
+
+    Args:
+        k: Diagnoses at most.
+        temperature: Sampling temperature of the thoughts and of the answer.
+    """
+
+    k: int = 5
+    temperature: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= 10:
+            raise ValueError("k must be 1 to 10")
+        if not 0 <= self.temperature <= 2:
+            raise ValueError("temperature must be 0 to 2")
+
+
+def cot(case: Case, options: Options) -> Flow[Differential]:
+    """Two rounds of one call; the score of a diagnosis is 1 / its place."""
+    thoughts = yield from ask(THINK, role=ROLE, temperature=options.temperature, case=case.text)
+    proposals = yield from ask(
+        ANSWER, role=ROLE, temperature=options.temperature, case=case.text, thoughts=thoughts, k=str(options.k)
+    )
+    return listed(case, proposals, ROLE)

@@ -1,0 +1,86 @@
+"""MAC's questions: the options, the answers' types, the steps that read them."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ddx_local.flow import Step
+from ddx_local.methods.scot_steps import Proposal, read_proposals
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of MAC.
+
+    Args:
+        doctors: D, doctors beside the supervisor.
+        rounds: Rounds of discussion at most.
+        k: Diagnoses of a list at most.
+        stage: initial (with the tests that would help) or follow_up (without).
+        temperature: Sampling temperature of all.
+    """
+
+    doctors: int = 4
+    rounds: int = 3
+    k: int = 5
+    stage: Literal["initial", "follow_up"] = "initial"
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        # 8 doctors with 8 diagnoses each are 64 candidates, the most that a grammar can tell apart.
+        for name, (least, most) in {"doctors": (2, 8), "rounds": (1, 10), "k": (1, 8)}.items():
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name} must be {least} to {most}")
+        if self.stage not in ("initial", "follow_up"):
+            raise ValueError("stage must be initial or follow_up")
+        if not 0 <= self.temperature <= 2:
+            raise ValueError("temperature must be 0 to 2")
+
+    @property
+    def tests(self) -> int:
+        """Tests that one answer may name."""
+        return 3 if self.stage == "initial" else 0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a doctor says in a round; the first of the list is the most likely."""
+
+    comment: str
+    differential: tuple[Proposal, ...]
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Supervision:
+    """What the supervisor says after a round. `ranking`: the most likely first; `challenges`: (to whom, text)."""
+
+    summary: str
+    agreed: bool
+    ranking: tuple[str, ...]
+    disagreements: tuple[str, ...]
+    challenges: tuple[tuple[str, str], ...]
+    tests: tuple[str, ...]
+
+
+def _texts(items: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(item.strip() for item in items))
+
+
+def _view(answer: Any) -> View:
+    return View(answer["comment"].strip(), read_proposals(answer["differential"]), _texts(answer["tests"]))
+
+
+def _supervision(answer: Any) -> Supervision:
+    return Supervision(
+        summary=answer["summary"].strip(),
+        agreed=answer["verdict"] == "agreed",
+        ranking=tuple(dict.fromkeys([answer["most_likely"], *answer["others"]])),
+        disagreements=_texts(answer.get("disagreements", ())),
+        challenges=tuple((item["to"], item["challenge"].strip()) for item in answer.get("challenges", ())),
+        tests=_texts(answer["tests"]),
+    )
+
+
+OPENING = Step("mac/opening", _view)
+DOCTOR = Step("mac/doctor", _view)
+SUPERVISOR = Step("mac/supervisor", _supervision)

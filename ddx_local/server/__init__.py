@@ -1,0 +1,1 @@
+"""`ddx-local serve`: an OpenAI-compatible endpoint and the clinicians' panel, on this machine alone."""

@@ -1,0 +1,265 @@
+"""The outer ASGI app: every request passes the same checks in the same order, and leaves one audit record.
+
+Request id, Host and Origin, key, size, content type, rate, router, scope, body; then the handler, which is cancelled when
+the client goes. A reply begins only when its audit record is written. No error says a word of what was sent.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from ddx_local.audit import Audit
+from ddx_local.errors import StoreError
+from ddx_local.server import errors
+from ddx_local.server.access import Door, check_scope
+from ddx_local.server.errors import ApiError
+from ddx_local.server.limits import Limits
+from ddx_local.server.metrics import Metrics
+from ddx_local.server.replies import SAFE, Call, Reply, Stream, as_error
+from ddx_local.server.routes import Route, Table
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+_TYPES = {"json": "application/json", "form": "application/x-www-form-urlencoded"}
+
+
+class Gate:
+    """The app. `login` answers a browser that opens the panel without a key."""
+
+    def __init__(
+        self,
+        table: Table,
+        door: Door,
+        limits: Limits,
+        audit: Audit,
+        metrics: Metrics,
+        login: Callable[[], Reply],
+        lifespan: Callable[[], contextlib.AbstractAsyncContextManager[None]],
+        report: Callable[[str], None],
+    ) -> None:
+        self._table = table
+        self._door = door
+        self._limits = limits
+        self._audit = audit
+        self._metrics = metrics
+        self._login = login
+        self._lifespan = lifespan
+        self._report = report
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await _Exchange(self, scope, receive, send).run()
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with self._lifespan():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+class _Exchange:
+    """One request and its reply."""
+
+    def __init__(self, gate: Gate, scope: Scope, receive: Receive, send: Send) -> None:
+        self.gate = gate
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+        self.began = time.perf_counter()
+        raw = scope.get("raw_path") or scope["path"].encode()
+        # httptools gives the query with the path, h11 does not.
+        self.raw_path = raw.partition(b"?")[0].decode("latin-1")
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            text = name.decode("latin-1").lower()
+            headers[text] = f"{headers[text]}, {value.decode('latin-1')}" if text in headers else value.decode("latin-1")
+        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+        self.call = Call(f"req_{secrets.token_hex(12)}", "", scope["method"], self.raw_path, {}, query, headers)
+        self.action = "refused"
+        self.recorded = False
+        self.started = False
+
+    async def run(self) -> None:
+        stack = contextlib.AsyncExitStack()
+        async with stack:
+            try:
+                reply = await self._reply(stack)
+            except ApiError as error:
+                reply = self._refusal(error)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                mapped = errors.of(error)
+                if mapped.status >= 500:
+                    self.gate._report(f"{self.call.request_id}: {self.action}: {type(error).__name__}{_place(error)}")
+                reply = as_error(mapped)
+            if reply is not None:
+                await self._answer(reply)
+
+    async def _reply(self, stack: contextlib.AsyncExitStack) -> Reply | Stream | None:
+        gate, call = self.gate, self.call
+        if len(self.scope["headers"]) > gate._limits.bounds.headers:
+            raise ApiError(431, "The request has too many headers.", code="too_many_headers")
+        gate._door.check_place(call.method, call.path, call.headers)
+        public = next((route for route in gate._table.routes if route.path == call.path and route.scope == "none"), None)
+        key = None if public else gate._door.who(call.method, call.headers)
+        call.actor = key.id if key else "nobody"
+        route, values = self._check_form()
+        self.action = route.action
+        if key is not None:
+            gate._limits.count(key.id)
+            check_scope(key, route.scope)
+        call.values = values
+        if route.body:
+            call.body = await self._read()
+        if route.work:
+            stack.enter_context(gate._limits.work(call.actor))
+        return await self._handled(route)
+
+    def _check_form(self) -> tuple[Route, Mapping[str, str]]:
+        """Size and content type as they are announced, then the route; raises `ApiError`."""
+        headers, bounds = self.call.headers, self.gate._limits.bounds
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or len(length) > 18:
+            raise errors.invalid("Content-Length is no number.")
+        if int(length) > bounds.body_bytes:
+            raise _too_large(bounds.body_bytes)
+        route, values = self.gate._table.find(self.call.method, self.raw_path)
+        if route.body:
+            given = headers.get("content-type", "").partition(";")[0].strip().lower()
+            if given != _TYPES[route.body]:
+                raise ApiError(415, f"The Content-Type must be {_TYPES[route.body]}.", code="unsupported_media_type")
+        return route, values
+
+    async def _read(self) -> bytes:
+        """The body, counted as it comes; raises `ApiError` 413 or 408."""
+        bounds = self.gate._limits.bounds
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(bounds.body_seconds):
+                while True:
+                    message = await self.receive()
+                    if message["type"] == "http.disconnect":
+                        raise ApiError(400, "The body ended early.")
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size > bounds.body_bytes:
+                        raise _too_large(bounds.body_bytes)
+                    parts.append(part)
+                    if not message.get("more_body"):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise ApiError(408, "The body took too long to come.", code="request_timeout") from None
+
+    async def _handled(self, route: Route) -> Reply | Stream | None:
+        """The handler's reply, or None where the client has gone meanwhile; the handler is then cancelled."""
+        work = asyncio.ensure_future(route.handler(self.call))
+        gone = asyncio.ensure_future(_gone(self.receive))
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return work.result()
+            self._record("client_gone")
+            return None
+        finally:
+            await _ended(work, gone)
+
+    def _refusal(self, error: ApiError) -> Reply:
+        if error.status == 401 and self.call.path == "/" and "text/html" in self.call.headers.get("accept", ""):
+            return self.gate._login()
+        return as_error(error)
+
+    async def _answer(self, reply: Reply | Stream) -> None:
+        status = reply.status if isinstance(reply, Reply) else 200
+        try:
+            self._record(str(status))
+        except StoreError:
+            if isinstance(reply, Stream):
+                await _closed(reply)
+            self.gate._report(f"{self.call.request_id}: the audit record could not be written")
+            error = ApiError(503, "The audit record cannot be written; nothing is answered.", "server_error", "audit_failed")
+            reply = as_error(error)
+            status = reply.status
+        self.gate._metrics.requests.labels(self.action, str(status)).inc()
+        self.gate._metrics.seconds.labels(self.action).observe(time.perf_counter() - self.began)
+        if isinstance(reply, Reply):
+            head = reply.headers if self.call.method == "HEAD" or reply.body == b"" else reply.headers
+            await self._start(status, reply.content_type, {**head, "content-length": str(len(reply.body))})
+            body = b"" if self.call.method == "HEAD" else reply.body
+            await self.send({"type": "http.response.body", "body": body})
+        else:
+            await self._stream(reply)
+
+    async def _start(self, status: int, content_type: str, headers: Mapping[str, str]) -> None:
+        named = {**SAFE, "content-type": content_type, "x-request-id": self.call.request_id, **headers}
+        raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in named.items()]
+        await self.send({"type": "http.response.start", "status": status, "headers": raw})
+
+    async def _stream(self, reply: Stream) -> None:
+        """Send the chunks for as long as someone listens."""
+        await self._start(200, reply.content_type, {"x-accel-buffering": "no", **reply.headers})
+
+        async def pump() -> None:
+            async for chunk in reply.chunks:
+                await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+        pumping = asyncio.ensure_future(pump())
+        gone = asyncio.ensure_future(_gone(self.receive))
+        try:
+            await asyncio.wait({pumping, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _ended(pumping, gone)
+            await _closed(reply)
+        if pumping.done() and not pumping.cancelled() and (error := pumping.exception()) is not None:
+            self.gate._report(f"{self.call.request_id}: {self.action}: {type(error).__name__} in a stream{_place(error)}")
+        with contextlib.suppress(Exception):
+            await self.send({"type": "http.response.body", "body": b""})
+
+    def _record(self, outcome: str) -> None:
+        if self.action != "healthz" and not self.recorded:
+            self.recorded = True
+            facts = {"request": self.call.request_id, **self.call.facts}
+            self.gate._audit.append(self.call.actor or "nobody", self.action, self.call.object_id, outcome, **facts)
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _ended(*tasks: "asyncio.Future[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _closed(reply: Stream) -> None:
+    close = getattr(reply.chunks, "aclose", None)
+    if close is not None:
+        with contextlib.suppress(Exception):
+            await close()
+
+
+def _too_large(most: int) -> ApiError:
+    return ApiError(413, f"The body is larger than {most} bytes.", code="request_too_large")
+
+
+def _place(error: BaseException) -> str:
+    """Where in the program: its text may hold what was sent, and is left out."""
+    last = error.__traceback__
+    while last and last.tb_next:
+        last = last.tb_next
+    return f" in {last.tb_frame.f_globals.get('__name__')}, line {last.tb_lineno}" if last else ""
