@@ -124,6 +124,16 @@ class ReasoningTrace:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """A disagreement between roles that another one settled: the diagnosis that it kept, over which one, and why."""
+
+    kept: str
+    over: str
+    why: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Differential:
     """A method's answer: ranked entries, and what is reported beside them (it never reorders them)."""
 
@@ -134,3 +144,5 @@ class Differential:
     panel: tuple[str, ...] = ()
     counterfactuals: tuple[Counterfactual, ...] = ()
     trace: ReasoningTrace | None = None
+    conflicts: tuple[Conflict, ...] = ()
+    uncertainty: str = ""

@@ -114,6 +114,10 @@ class Codes:
     fitting_only: bool = False
 
 
+OWN_EXAMPLES = "own examples"
+"""As the `base` of `Retrieve`: the solved cases that ship with the program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retrieve:
     """Consult: the `count` past cases of a file that are most like `text`; the answer is what `retrieve` gives.

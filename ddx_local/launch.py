@@ -116,12 +116,16 @@ async def open_all(
 def consultants_of_files(others: Mapping[type, Consultant]) -> dict[type, Consultant]:
     """Who answers on ICD-10-CM and past cases: from files, read when first asked about; in meaning where there is a model."""
     from ddx_local.clinical.case_base import CaseBases
+    from ddx_local.clinical.examples import with_own_examples
     from ddx_local.clinical.icd10 import Icd10
     from ddx_local.clinical.similarity import Similarities, spelling_similarity
     from ddx_local.flow import Codes, Retrieve, Similarity
 
     alike = others.get(Similarity, spelling_similarity)
-    return {Codes: Icd10(alike if isinstance(alike, Similarities) else None), Retrieve: CaseBases(alike)}
+    return {
+        Codes: Icd10(alike if isinstance(alike, Similarities) else None),
+        Retrieve: with_own_examples(CaseBases(alike)),
+    }
 
 
 async def _open_side_by_side(

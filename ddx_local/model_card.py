@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from ddx_local.data import data_dir
 from ddx_local.errors import ModelError, nearest
+from ddx_local.model_shape import Architecture
 
 _FORBID_UNKNOWN = {"extra": "forbid"}
 
@@ -153,6 +154,8 @@ class ModelCard:
         quantisations: The ones that were tried and work.
         quantization: What --quantization is for this model where it is not given; weights that are quantised already say
             so themselves.
+        architecture: What decides its memory; None where it was not checked.
+        unchecked: Fields whose value is what is said of the model, not what was read at its source.
     """
 
     name: str
@@ -170,6 +173,8 @@ class ModelCard:
     chat: ChatQuirks = ChatQuirks()
     quantisations: tuple[str, ...] = ()
     quantization: str | None = None
+    architecture: Architecture | None = None
+    unchecked: tuple[str, ...] = ()
     __pydantic_config__: ClassVar = _FORBID_UNKNOWN
 
     @property

@@ -74,6 +74,8 @@ def differential_json(answer: Differential, text: str) -> Json:
             for item in answer.counterfactuals
         ],
         "trace": None if answer.trace is None else dataclasses.asdict(answer.trace),
+        "conflicts": [dataclasses.asdict(item) for item in answer.conflicts],
+        "uncertainty": answer.uncertainty,
     }
 
 
@@ -106,6 +108,8 @@ def document(header: RunStarted, view: CaseView, answer: Mapping[str, Any] | Non
         "triage": body.get("triage", []),
         "counterfactuals": body.get("counterfactuals", []),
         "trace": body.get("trace"),
+        "conflicts": body.get("conflicts", []),
+        "uncertainty": body.get("uncertainty", ""),
         "rounds": [_round(item) for item in view.batches],
         "totals": {
             "calls": sum(item.questions for item in view.batches),

@@ -173,6 +173,7 @@ class Rounds:
         asked = {key: self._asked(key, questions[key], filled[key]) for key in questions}
         self.recorder.add(list(asked.values()), _texts(questions.values()))
         texts: dict[Key, str] = {}
+        ended: dict[Key, str] = {}
         owed: list[Key] = []
         for key in questions:
             recorded = self._recorded(key, asked[key])
@@ -183,10 +184,12 @@ class Rounds:
             if isinstance(questions[key], Ask):
                 text = self.context.recorded_text(recorded.text)
                 _check(text, recorded.finish_reason, filled[key].grammar, questions[key].step.name)
-                texts[key] = text
+                texts[key], ended[key] = text, recorded.finish_reason
         asks = [key for key in owed if isinstance(questions[key], Ask)]
         if asks:
-            texts.update(await self._generate(asks, questions, filled, asked))
+            for key, completion in (await self._generate(asks, questions, filled, asked)).items():
+                texts[key], ended[key] = completion.text, completion.finish_reason
+        self.recorder.add(_cut_short(self.number, questions, ended))
         for key, question in questions.items():
             if isinstance(question, Ask):
                 replies[key] = _parse(question, texts[key], grammar=filled[key].grammar is not None)
@@ -201,7 +204,7 @@ class Rounds:
         questions: Mapping[Key, Ask[Any] | Weigh],
         filled: Mapping[Key, Filled],
         asked: Mapping[Key, Asked],
-    ) -> dict[Key, str]:
+    ) -> dict[Key, Completion]:
         began = time.perf_counter()
 
         async def generate(engine: Engine, keys: Sequence[Key]) -> dict[Key, Completion]:
@@ -232,7 +235,7 @@ class Rounds:
         self.spent += sum(item.prompt_tokens + item.generated_tokens for item in completions.values())
         for key in keys:
             _check(completions[key].text, completions[key].finish_reason, filled[key].grammar, questions[key].step.name)
-        return {key: completions[key].text for key in keys}
+        return {key: completions[key] for key in keys}
 
     async def _weigh(
         self,
@@ -396,6 +399,17 @@ def _speaker(key: Key, question: Ask[Any] | Weigh) -> str:
 
 def _noted(number: int, note: Note) -> Noted:
     return Noted(round=number, kind=note.kind, detail=note.detail, degraded=note.degraded)
+
+
+def _cut_short(number: int, questions: Mapping[Key, Ask[Any] | Weigh], ended: Mapping[Key, str]) -> list[Noted]:
+    """A note on the free texts of a round that ended with their budget, by step."""
+    found: list[Noted] = []
+    for step in dict.fromkeys(question.step.name for question in questions.values()):
+        reasons = [ended[key] for key, question in questions.items() if question.step.name == step and key in ended]
+        if cut := reasons.count("length"):
+            detail = f"{step}: {cut} of {len(reasons)} free texts ended with their budget of tokens"
+            found.append(Noted(round=number, kind="cut_short", detail=detail))
+    return found
 
 
 def _difference(before: Asked, after: Asked) -> str:

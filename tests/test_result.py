@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from ddx_local import DISCLAIMER
-from ddx_local.case import CantMiss, Differential, Entry, Evidence, Quote, TriageItem
+from ddx_local.case import CantMiss, Conflict, Differential, Entry, Evidence, Quote, TriageItem
 from ddx_local.events import (
     Answered,
     Asked,
@@ -65,6 +65,8 @@ ANSWER = Differential(
         TriageItem("cough", None, "routine", "watch", "Cardiology"),
     ),
     panel=("Neurology", "Cardiology"),
+    conflicts=(Conflict("gout", "flu", "the joint", "aggregator"),),
+    uncertainty="no joint fluid was looked at",
 )
 
 HEADER = RunStarted(
@@ -173,6 +175,8 @@ def test_a_document_says_what_the_events_say() -> None:
     assert FINISHED["degraded"] == [{"kind": "condensed", "detail": "shortened"}]
     assert FINISHED["notes"] == [{"kind": "tie", "detail": "equal"}]
     assert FINISHED["comments"] == [{"round": 1, "by": "reader", "about": "", "text": "no rash", "at": AT}]
+    assert FINISHED["conflicts"] == [{"kept": "gout", "over": "flu", "why": "the joint", "by": "aggregator"}]
+    assert (FINISHED["uncertainty"], WAITING["uncertainty"]) == ("no joint fluid was looked at", "")
     judge = {"name": "n", "fingerprint": {"model": "n", "dtype": "float32"}}
     assert FINISHED["model"] == {"name": "m", "fingerprint": {"dtype": "float32"}, "roles": {"judge": judge}}
     assert (FINISHED["seed"], FINISHED["created_at"], FINISHED["panel"]) == (7, AT, ["Neurology", "Cardiology"])

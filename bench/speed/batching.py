@@ -20,12 +20,15 @@ def one_case() -> dict[str, float]:
 
 
 def eight_cases() -> dict[str, float]:
-    """Rounds 1 to 3 of eight SCoT cases: one by one / all cases at once; from a cold cache."""
+    """Rounds 1 and 2 of eight SCoT cases: one by one / all cases at once; from a cold cache.
+
+    One by one, the whole of eight cases would take an hour; two rounds of five hold all that is measured here.
+    """
     cases = []
     for case in vignettes(8):
         noting = Noting(opened().engine)
         scot([case], noting, without="merge,refinement,voting,cant_miss")
-        cases.append([batch for batch in noting.batches if len(batch) == 5])
+        cases.append([batch for batch in noting.batches if len(batch) == 5][:2])
     return {"scot_eight_cases_ratio": _one_by_one(cases) / _in_batches(cases)}
 
 

@@ -12,6 +12,8 @@ Examples:
     ddx-local diagnose cases/ --agents 3 --seed 7 --json results.json --quiet
     ddx-local diagnose case.txt --method counterfactual --html report.html
     ddx-local diagnose case.txt --option k=3 --option without=triage,cant_miss
+    ddx-local diagnose bundle.json
+    ddx-local diagnose cases.csv --column text=history,id=case
     ddx-local diagnose case.txt --method dmoa --role aggregator=gemma3-270m
 """
 
@@ -20,7 +22,7 @@ def diagnose(
     cases: Annotated[
         list[str],
         typer.Argument(
-            metavar="CASE...", help="Case files (text, Markdown, JSON, JSON Lines), folders, or - for standard input."
+            metavar="CASE...", help="Case files (text, Markdown, JSON, JSON Lines, CSV, FHIR R4), folders, or -."
         ),
     ],
     method: Annotated[
@@ -84,6 +86,15 @@ def diagnose(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show calls, batches and output size; ask no model.")
     ] = False,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", metavar="PART=NAME", help="Key or column of a part: text, id or a section; repeatable."
+        ),
+    ] = None,
+    with_diagnoses: Annotated[
+        bool, typer.Option("--with-diagnoses", help="Keep the diagnoses of a FHIR bundle, which may be the answer.")
+    ] = False,
 ) -> None:
     """Work out the differential diagnosis of one or more cases.
 
@@ -123,6 +134,8 @@ def diagnose(
                 at_once=at_once,
                 budget_tokens=budget_tokens,
             ),
+            columns=tuple(column or ()),
+            with_diagnoses=with_diagnoses,
         )
     )
 

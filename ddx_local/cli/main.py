@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ddx_local import DISCLAIMER, __version__
-from ddx_local.cli import cache, diagnose, methods, models, runs
+from ddx_local.cli import audit, cache, case, diagnose, keys, methods, models, runs, serve
 from ddx_local.cli.failure import EXIT_CODES, report, say
 from ddx_local.errors import DdxLocalError
 
@@ -37,9 +37,13 @@ app = typer.Typer(
 )
 app.command("diagnose", epilog=diagnose.EXAMPLES)(diagnose.diagnose)
 app.add_typer(methods.app, name="methods")
+app.add_typer(case.app, name="case")
 app.add_typer(runs.app, name="runs")
 app.add_typer(models.app, name="models")
 app.add_typer(cache.app, name="cache")
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
+app.add_typer(keys.app, name="keys")
+app.add_typer(audit.app, name="audit")
 
 
 def _version(asked: bool) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 import typer
 
 from ddx_local import jobs, options
+from ddx_local.cli.case_work import tell
 from ddx_local.cli.live import LiveView
 from ddx_local.cli.out import Out, json_text, one_or_list, print_json, write_private, write_report
 from ddx_local.cli.supervise import at_terminal, check_terminal
-from ddx_local.clinical.intake import read_cases
+from ddx_local.clinical.intake import parse_columns, read_all
+from ddx_local.clinical.taken import Reading
 from ddx_local.errors import DdxLocalError, ReplayMismatch
 from ddx_local.launch import Opened, engine_settings, main_model, open_all
 from ddx_local.settings import Settings, load
@@ -38,6 +40,8 @@ class Asked:
     dry_run: bool
     supervise: bool
     flags: Mapping[str, Any]
+    columns: tuple[str, ...] = ()
+    with_diagnoses: bool = False
 
 
 def run(asked: Asked) -> None:
@@ -50,6 +54,7 @@ def run(asked: Asked) -> None:
     values = {**settings.method.get(method.name, {}), **options.parse_pairs(asked.options)}
     chosen = options.parse(method.options, values, method.name)
     roles = jobs.roles(method, settings.roles, asked.flags.get("roles", {}))
+    taken = read_all(asked.sources, Reading(parse_columns(asked.columns), asked.with_diagnoses))
     job = jobs.Job(
         method=method,
         options=chosen,
@@ -57,12 +62,14 @@ def run(asked: Asked) -> None:
         engine=settings.engine,
         seed=settings.seed,
         settings={**engine_settings(settings), "roles": roles},
-        cases=read_cases(asked.sources),
+        cases=tuple(item.case for item in taken),
     )
     out = Out(asked.json_out, asked.html_out, asked.quiet)
     out.check()
     if asked.supervise:
         check_terminal(asked.sources)
+    if not asked.quiet:
+        tell(taken)
     if asked.dry_run:
         from ddx_local.cli.forecast import print_forecast
 
@@ -77,13 +84,14 @@ def run(asked: Asked) -> None:
     finish(store, settings, roles, method.embedding(chosen), work, view, out, kept=not asked.no_store)
 
 
-def resume(store: Store, run_id: str, json_out: str | None, *, quiet: bool) -> None:
+def resume(store: Store, run_id: str, out: Out, *, supervise: bool = False) -> None:
     """Finish an interrupted run with the model and engine settings that it began with."""
     header, _ = jobs.recorded(store, run_id)
     method = jobs.method(header.method)
     chosen = options.parse(method.options, header.options, method.name)
-    out = Out(json_out, None, quiet)
     out.check()
+    if supervise:
+        check_terminal(())
     if jobs.is_whole(store, run_id):
         _give(store, run_id, out, kept=True)
         return
@@ -91,7 +99,10 @@ def resume(store: Store, run_id: str, json_out: str | None, *, quiet: bool) -> N
     # Also what was not set then stays not set now, whatever the settings file says meanwhile.
     settings = load().model_copy(update={**header.settings, **engine})
     view = LiveView(quiet=out.quiet)
-    work: Work = lambda opened: jobs.resume(run_id, opened, store, view.hear, settings.at_once)  # noqa: E731
+    person = at_terminal(settings.supervisor, view.ask) if supervise else None
+    work: Work = lambda opened: jobs.resume(  # noqa: E731
+        run_id, opened, store, view.hear, settings.at_once, supervise=person
+    )
     roles = header.settings.get("roles", {})
     finish(store, settings, roles, method.embedding(chosen), work, view, out, kept=True)
 

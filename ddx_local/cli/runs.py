@@ -93,15 +93,24 @@ def resume(
     json_out: Annotated[
         str | None, typer.Option("--json", metavar="OUT", help="Write the result document to a file or -.")
     ] = None,
+    html_out: Annotated[
+        str | None,
+        typer.Option("--html", metavar="FILE", help="Write a report to read or print, one self-contained file."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live view and no report.")] = False,
+    supervise: Annotated[
+        bool, typer.Option("--supervise", help="After each round wait for your comment; it enters all later questions.")
+    ] = False,
 ) -> None:
     """Finish an interrupted run; no finished call is repeated."""
     from ddx_local import offline
     from ddx_local.cli import run_live
+    from ddx_local.cli.out import Out
 
     offline.go_offline()
     opened = _open(store)
-    run_live.resume(opened, opened.find(run).run_id, json_out, quiet=quiet)
+    out = Out(json_out, html_out, quiet)
+    run_live.resume(opened, opened.find(run).run_id, out, supervise=supervise)
 
 
 @app.command("replay", epilog="Example: ddx-local runs replay last")

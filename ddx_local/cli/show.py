@@ -55,6 +55,7 @@ def print_result(document: Document, text: str, console: Console | None = None) 
         print_heat(document, text, console)
     if document["trace"]:
         _trace(document["trace"], console)
+    _settled(document, console)
     console.print()
     for item in document["notes"]:
         console.print(Text(f"note: {_line(item['detail'])}", "dim"))
@@ -130,6 +131,20 @@ def _trace(trace: Mapping[str, Any], console: Console) -> None:
     rows.add_row(Text("changed by", "dim"), Text(_line(trace["would_change"])))
     if trace["outside"]:
         rows.add_row(Text("off list", "dim"), Text(_line(trace["outside"])))
+    console.print(Padding(rows, (0, 0, 0, INDENT)))
+
+
+def _settled(document: Document, console: Console) -> None:
+    """Which conflicts were settled how, and what stays uncertain."""
+    if not (document["conflicts"] or document["uncertainty"]):
+        return
+    console.print(Text("\nConflicts and uncertainty", "bold"))
+    rows = _grid()
+    for item in document["conflicts"]:
+        told = f"{_line(item['kept'])}, not {_line(item['over'])}: {_line(item['why'])}"
+        rows.add_row(Text("settled", "dim"), Text.assemble(told, _by([item["by"]])))
+    if document["uncertainty"]:
+        rows.add_row(Text("uncertain", "dim"), Text(_line(document["uncertainty"])))
     console.print(Padding(rows, (0, 0, 0, INDENT)))
 
 

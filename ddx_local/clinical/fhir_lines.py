@@ -32,8 +32,8 @@ _VITAL = frozenset(
     "8310-5 8867-4 9279-1 85354-9 8480-6 8462-4 2708-6 59408-5 29463-7 8302-2 39156-5 8331-1 8332-9".split()
 )
 _CLASSES: Mapping[str, str] = {
-    "AMB": "ambulatory", "EMER": "emergency", "IMP": "inpatient", "ACUTE": "inpatient, acute", "NONAC": "inpatient", "HH": "home health",
-    "OBSENC": "observation", "SS": "short stay", "VR": "virtual", "FLD": "field", "PRENC": "pre-admission",
+    "AMB": "ambulatory", "EMER": "emergency", "IMP": "inpatient", "ACUTE": "inpatient, acute", "NONAC": "inpatient",
+    "HH": "home health", "OBSENC": "observation", "SS": "short stay", "VR": "virtual", "FLD": "field", "PRENC": "pre-admission",
 }  # fmt: skip
 
 
@@ -141,7 +141,8 @@ def report(item: Held, whole: Bundle, remarks: Remarks) -> Line | None:
             # What cannot be read of it is remarked where it is read by itself.
             told = found(held.resource, [])
             when = _when(held.resource)
-            dated = f" [{words.date(when)}]" if when and words.date(when) != words.date(_report_date(resource)) else ""
+            same_day = words.date(when).startswith(words.date(_report_date(resource)) or "none")
+            dated = f" [{words.date(when)}]" if when and not same_day else ""
             results += [_noted(f"{told}{dated}", held.resource)] if told else []
         elif held is None:
             remarks.append(

@@ -151,7 +151,7 @@ def value_of(valued: Valued, remarks: Remarks, owner: str) -> str:
     if not found and valued.dataAbsentReason is not None:
         found = f"not available ({concept(valued.dataAbsentReason) or 'no reason given'})"
     asides = [_interpretation(item) for item in valued.interpretation]
-    asides += [_reference_range(item, valued.valueQuantity, remarks, owner) for item in valued.referenceRange]
+    asides += [_reference_range(item, valued.valueQuantity) for item in valued.referenceRange]
     told = "; ".join(aside for aside in asides if aside)
     return f"{found} ({told})".strip() if told else found
 
@@ -174,7 +174,7 @@ def _interpretation(value: Concept) -> str:
     return concept(value)
 
 
-def _reference_range(value: ReferenceRange, found: Quantity | None, remarks: Remarks, owner: str) -> str:
+def _reference_range(value: ReferenceRange, found: Quantity | None) -> str:
     if found is not None:
         check_range(found, value.low, value.high)
     if value.low is None and value.high is None:

@@ -51,18 +51,18 @@ class Checked:
 def find(code: str) -> Code | None:
     """The code of the table, however written (`i219`); None if there is no such code."""
     known = table().code(code)
-    return None if known is None else Code(known, table().names[known])
+    return None if known is None else Code(known, table().name(known))
 
 
 def parents(code: str) -> tuple[Code, ...]:
     """The codes above a code of the table, the nearest first, up to the category."""
-    return tuple(Code(above, table().names[above]) for above in table().ancestors(code))
+    return tuple(Code(above, table().name(above)) for above in table().ancestors(code))
 
 
 def coded(diagnosis: str) -> Code | None:
     """The code of a diagnosis; None where the table knows no such name, or knows it for unrelated codes."""
     fitting = _fitting(diagnosis)
-    return Code(fitting[0], table().names[fitting[0]]) if fitting else None
+    return Code(fitting[0], table().name(fitting[0])) if fitting else None
 
 
 def fits(code: str, diagnosis: str) -> bool:
@@ -82,7 +82,7 @@ def check(code: str, diagnosis: str) -> Checked:
 
 def closest(diagnosis: str, most: int) -> tuple[Code, ...]:
     """The codes whose names are spelled most like a diagnosis, without regard to whether they fit; the best first."""
-    return tuple(Code(code, table().names[code]) for code in _near(diagnosis)[:most])
+    return tuple(Code(code, table().name(code)) for code in _near(diagnosis)[:most])
 
 
 class Icd10:
@@ -103,11 +103,11 @@ class Icd10:
         near: list[str] = []
         if len(fitting) < most and not fitting_only:
             near = [code for code in await asyncio.to_thread(_near, name) if code not in fitting]
-        names = table().names
+        name_of = table().name
         if self.alike is not None and near:
-            scores = await self.alike(Similarity(tuple((name, names[code]) for code in near)))
+            scores = await self.alike(Similarity(tuple((name, name_of(code)) for code in near)))
             near = [near[place] for place in sorted(range(len(near)), key=lambda place: -scores[place])]
-        return [[code, names[code], code in fitting] for code in [*fitting, *near][:most]]
+        return [[code, name_of(code), code in fitting] for code in [*fitting, *near][:most]]
 
 
 @lru_cache(maxsize=4096)
@@ -115,7 +115,7 @@ def _fitting(diagnosis: str) -> tuple[str, ...]:
     """The codes that fit, the one to take first."""
     have = table()
     names = forms(diagnosis).names
-    by_name = [have.index[words] for words in sorted(names, key=sorted) if words in have.index]
+    by_name = [list(have.index[words]) for words in sorted(names, key=sorted) if words in have.index]
     if not by_name:
         by_name = [hits for hits in (_misspelt(diagnosis, have),) if hits]
     elif forms(diagnosis).first not in have.index and not diagnosis.rstrip().endswith((")", "]")):
@@ -137,7 +137,7 @@ def _misspelt(diagnosis: str, have: Table) -> list[Named]:
     slips = [
         words
         for words in near
-        if all(len(word) >= SHORTEST_SLIP for word in (own - words)) and not (own - words) & have.words
+        if not (own - words) & have.words and all(len(word) >= SHORTEST_SLIP for word in own - words)
     ]
     return [named for words in slips for named in have.index[words] if labels.same(diagnosis, named.reading)]
 

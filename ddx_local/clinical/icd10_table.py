@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from ddx_local.clinical.icd10_names import readings, uncomplicated
 from ddx_local.clinical.label_lexicon import key
@@ -42,52 +42,55 @@ class Table:
     """The table.
 
     Args:
-        names: Code -> its name, with every code there is, extensions included; chapters and blocks are no codes.
-        parents: Code -> the code above it; categories have none.
         index: Comparable words of a name -> the codes that go by it.
         texts: Words of the index as text -> the words, for comparing by spelling.
         words: Every word of the index.
     """
 
-    names: Mapping[str, str]
-    parents: Mapping[str, str]
     index: Mapping[frozenset[str], tuple[Named, ...]]
     texts: Mapping[str, frozenset[str]]
     words: frozenset[str]
 
     def code(self, written: str) -> str | None:
-        """A code as it is in the table, however written (`i219` is I21.9); None if there is no such code."""
+        """A code as it is in the classification, however written (`i219` is I21.9); None if there is no such code.
+
+        Chapters and blocks (A00-A09) are no codes.
+        """
         bare = written.strip().upper()
         if not _CODE.fullmatch(bare):
             return None
         plain = bare.replace(".", "")
-        dotted = f"{plain[:3]}.{plain[3:]}" if len(plain) > 3 else plain
-        return dotted if dotted in self.names else None
+        dotted = f"{plain[:_CATEGORY]}.{plain[_CATEGORY:]}" if len(plain) > _CATEGORY else plain
+        return dotted if _classification().is_category_or_subcategory(dotted) else None
+
+    def name(self, code: str) -> str:
+        """The classification's own name of a code that is there."""
+        return str(_classification().get_description(code))
 
     def ancestors(self, code: str) -> tuple[str, ...]:
-        """The codes above a code, the nearest first."""
+        """The codes above a code, the nearest first, up to the category."""
         found: list[str] = []
-        while (parent := self.parents.get(code)) is not None:
-            found.append(parent)
-            code = parent
+        while len(code) > _CATEGORY:
+            code = str(_classification().get_parent(code))
+            found.append(code)
         return tuple(found)
 
     def without_extension(self, code: str) -> str:
         """The code that says the diagnosis: the same, or the one above an extension."""
-        while len(code.replace(".", "")) >= _EXTENSION:
-            code = self.parents[code]
-        return code
+        above = (code, *self.ancestors(code))
+        return next(item for item in above if len(item.replace(".", "")) < _EXTENSION)
+
+
+def _classification() -> Any:
+    import simple_icd_10_cm
+
+    return simple_icd_10_cm
 
 
 @cache
 def table() -> Table:
     """The table; it takes about two seconds the first time."""
-    import simple_icd_10_cm as cm
-
-    # A category that is a block of its own (B99) is a code too, so that "neither chapter nor block" would be wrong.
-    codes = [code for code in cm.get_all_codes(with_dots=True) if cm.is_category_or_subcategory(code)]
-    names = {code: cm.get_description(code) for code in codes}
-    above = {code: cm.get_parent(code) for code in codes if len(code) > _CATEGORY}
+    cm = _classification()
     index: dict[frozenset[str], dict[str, Named]] = {}
 
     def add(code: str, name: str, how: int) -> None:
@@ -96,11 +99,17 @@ def table() -> Table:
             if how == DESCRIPTION and (shorter := uncomplicated(reading)):
                 _enter(index, Named(code, PLAIN, shorter))
 
-    for code in codes:
-        if len(code.replace(".", "")) >= _EXTENSION or code[0] in _CIRCUMSTANCES:
+    for code in cm.get_all_codes(with_dots=True):
+        # A category that is a block of its own (B99) is a code too, so that "neither chapter nor block" would be wrong.
+        if (
+            len(code.replace(".", "")) >= _EXTENSION
+            or code[0] in _CIRCUMSTANCES
+            or not cm.is_category_or_subcategory(code)
+        ):
             continue
-        add(code, names[code], DESCRIPTION)
-        if any(_MANIFESTATION in names[above] for above in (code, code[:_CATEGORY])):
+        name = cm.get_description(code)
+        add(code, name, DESCRIPTION)
+        if _MANIFESTATION in name or _MANIFESTATION in cm.get_description(code[:_CATEGORY]):
             continue
         for term in cm.get_inclusion_term(code):
             add(code, term, TERM)
@@ -110,8 +119,6 @@ def table() -> Table:
         for name in others:
             add(code, name, OURS)
     return Table(
-        names=names,
-        parents=above,
         index={words: tuple(found.values()) for words, found in index.items()},
         texts={" ".join(sorted(words)): words for words in index},
         words=frozenset(word for words in index for word in words),

@@ -60,7 +60,9 @@ def from_object(item: Any, where: str, reading: Reading, form: str = "JSON") -> 
         if not isinstance(item[key], str):
             raise InputError(f"{where}: has no text field `text`", f"`{key}` must be a string.")
         if isinstance(item.get("sections"), list) and item["sections"] and isinstance(item["sections"][0], dict):
-            return _divided(item[key], item["sections"], case_id, where, _rest(item, (key, "id", "sections")))
+            return _divided(
+                item[key], item["sections"], case_id, where, _rest(item, (key, "form", "remarks", "sections"))
+            )
         return _taken(item[key], case_id, form, _rest(item, (key, "id")))
     inner = item.get("sections")
     if isinstance(inner, dict):
@@ -138,17 +140,17 @@ def _formed(texts: Mapping[str, str], case_id: Any, remarks: list[Remark]) -> Ta
 
 
 def _guessed(item: Mapping[str, Any], strings: Mapping[str, Any], case_id: Any, where: str, form: str) -> Taken:
-    """No key says which it is: the likeliest one, or all of them as lines."""
+    """No key says which it is: the likeliest one, or all of them as lines. A single key is too little to guess from."""
     names = {" ".join(key_words(name)): name for name in strings}
     for likely in LIKELY_TEXT:
         name = names.get(" ".join(key_words(likely)))
-        if name is not None and isinstance(item[name], str):
+        if name is not None and isinstance(item[name], str) and len(item) > 1:
             guess = Remark(
                 "guessed", f"`{shown(name)}`", "it is taken for the case text; --column text=NAME names another"
             )
             return _taken(item[name], case_id, form, [guess, *_rest(item, (name, "id"))])
     kept = [name for name in strings if _is_free(name)]
-    if not any(isinstance(item[name], str) and item[name].strip() for name in kept):
+    if len(item) < 2 or not any(isinstance(item[name], str) and item[name].strip() for name in kept):
         raise InputError(f"{where}: has no text field `text`", "Give `text`, or name it: `--column text=NAME`.")
     lines = [f"{_spaced(name)}: {_as_text(item[name])}" for name in kept]
     guess = Remark(

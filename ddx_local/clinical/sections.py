@@ -15,7 +15,7 @@ from typing import Literal
 from ddx_local.clinical.section_cues import assign
 from ddx_local.clinical.section_headings import OTHER, headings
 from ddx_local.clinical.section_headings import section_of as section_of
-from ddx_local.clinical.sentences import sentences
+from ddx_local.clinical.sentences import sentences as sentences  # methods know them through here
 
 NAMES = (
     "basic_information",
@@ -33,7 +33,10 @@ TITLES: Mapping[str, str] = {name: name.replace("_", " ").capitalize() for name 
 """Section -> its heading in a case text."""
 
 How = Literal["heading", "cue", "model", "given", "none"]
-"""How a span came to its section: under a heading, by its words, by a model's choice, by whoever gave the case, or not."""
+"""How a span came to its section: under a heading, by its words, by a model's choice, by whoever gave the case, or not.
+
+What is unassigned by a heading stands under one of something else; what is so by none is open.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def split(text: str) -> tuple[Section, ...]:
 
 
 def _opened(section: str, start: int, end: int) -> Section:
-    return Section(UNASSIGNED, start, end) if section == OTHER else Section(section, start, end, "heading")
+    return Section(UNASSIGNED if section == OTHER else section, start, end, "heading")
 
 
 def merged(sections: Iterable[Section]) -> tuple[Section, ...]:
@@ -126,9 +129,9 @@ def laid_out(form: Mapping[str, str]) -> tuple[str, tuple[Section, ...]]:
     found = []
     for name, title in TITLES.items():
         if form.get(name, "").strip():
-            start = len(text)
-            text += f"{chr(10) if text else ''}{title}:\n{form[name].strip()}\n"
-            found.append((name, start))
+            text += "\n" if text else ""
+            found.append((name, len(text)))
+            text += f"{title}:\n{form[name].strip()}\n"
     ends = [*(start for _, start in found[1:]), len(text)]
     return text, tuple(Section(name, start, end, "given") for (name, start), end in zip(found, ends, strict=False))
 

@@ -7,7 +7,7 @@ from ddx_local.clinical.quotes import Span
 # An end is a line's end, or a mark with what closes after it, before white space and something that can begin a sentence.
 _END = re.compile(r"""(?:[.!?؟。！？]["'”’)\]»]*(?:\s+|\Z)|[。！？]|[ \t]*(?:\r\n|\r|\n)\s*)""")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|vs|approx|ca|cf|e\.g|i\.e|etc|No|Fig|Figs|St|resp)|\b[A-Z])\.\s+\Z"
+    r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|vs|approx|ca|cf|e\.g|i\.e|etc|No|Fig|Figs|St|resp)|(?<![^\s(])[A-Z])\.\s+\Z"
 )
 
 

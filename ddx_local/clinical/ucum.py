@@ -35,14 +35,15 @@ _ATOMS: Mapping[str, _Atom] = {
 }  # fmt: skip
 _TERM = re.compile(r"(?P<unit>(?:10[*^]|[A-Za-z%]*(?:\[[^\]\s]{1,12}\])?))(?P<power>[+-]?\d{1,2})?(?:\{[^{}]*\})?")
 _DISPLAY: Mapping[str, str] = {
-    "mmhg": "mm[Hg]", "mm hg": "mm[Hg]", "cmh2o": "cm[H2O]", "°c": "Cel", "c": "Cel", "celsius": "Cel", "degrees c": "Cel", "deg c": "Cel",
-    "°f": "[degF]", "f": "[degF]", "fahrenheit": "[degF]", "degrees f": "[degF]", "deg f": "[degF]", "bpm": "/min", "beats/min": "/min",
-    "beats/minute": "/min", "beats per minute": "/min", "breaths/min": "/min", "breaths/minute": "/min", "breaths per minute": "/min",
-    "per minute": "/min", "/minute": "/min", "lb": "[lb_av]", "lbs": "[lb_av]", "pounds": "[lb_av]", "in": "[in_i]", "inch": "[in_i]",
-    "inches": "[in_i]", "kg/m²": "kg/m2", "ph": "[pH]", "percent": "%", "cc": "mL", "yrs": "a", "years": "a", "year": "a", "days": "d",
-    "hours": "h", "hrs": "h", "weeks": "wk", "months": "mo", "sec": "s", "seconds": "s", "k/ul": "10*3/uL", "m/ul": "10*6/uL",
-    "cells/ul": "/uL", "kg": "kg", "iu/l": "[IU]/L", "iu/ml": "[IU]/mL", "miu/l": "m[IU]/L", "miu/ml": "m[IU]/mL", "uiu/ml": "u[IU]/mL",
-    "mcg": "ug", "mcg/l": "ug/L", "mcg/dl": "ug/dL",
+    "mmhg": "mm[Hg]", "mm hg": "mm[Hg]", "cmh2o": "cm[H2O]", "°c": "Cel", "c": "Cel", "celsius": "Cel",
+    "degrees c": "Cel", "deg c": "Cel", "°f": "[degF]", "f": "[degF]", "fahrenheit": "[degF]", "degrees f": "[degF]",
+    "deg f": "[degF]", "bpm": "/min", "beats/min": "/min", "beats/minute": "/min", "beats per minute": "/min",
+    "breaths/min": "/min", "breaths/minute": "/min", "breaths per minute": "/min", "per minute": "/min",
+    "/minute": "/min", "lb": "[lb_av]", "lbs": "[lb_av]", "pounds": "[lb_av]", "in": "[in_i]", "inch": "[in_i]",
+    "inches": "[in_i]", "kg/m²": "kg/m2", "ph": "[pH]", "percent": "%", "cc": "mL", "yrs": "a", "years": "a",
+    "year": "a", "days": "d", "hours": "h", "hrs": "h", "weeks": "wk", "months": "mo", "sec": "s", "seconds": "s",
+    "k/ul": "10*3/uL", "m/ul": "10*6/uL", "cells/ul": "/uL", "kg": "kg", "iu/l": "[IU]/L", "iu/ml": "[IU]/mL",
+    "miu/l": "m[IU]/L", "miu/ml": "m[IU]/mL", "uiu/ml": "u[IU]/mL", "mcg": "ug", "mcg/l": "ug/L", "mcg/dl": "ug/dL",
 }  # fmt: skip
 _FOR_PEOPLE = (
     ("mm[Hg]", "mmHg"), ("cm[H2O]", "cmH2O"), ("[degF]", "°F"), ("Cel", "°C"), ("[IU]", "IU"), ("[iU]", "IU"), ("[lb_av]", "lb"),

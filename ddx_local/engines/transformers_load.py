@@ -8,6 +8,7 @@ from typing import Any
 from ddx_local.engines.causes import root_cause
 from ddx_local.engines.transformers_settings import TransformersSettings
 from ddx_local.errors import EngineStartError
+from ddx_local.model_memory import refuse_hopeless, shortage
 
 INSTALL = "Install what it names, or the whole engine: `pip install ddx-local[transformers]`."
 
@@ -34,6 +35,7 @@ def load(settings: TransformersSettings, end: int) -> Loaded:
     Raises:
         EngineStartError: The device, the quantisation, the kind of model or the memory does not allow it.
     """
+    refuse_hopeless(settings)
     import torch
     from transformers import AutoModelForCausalLM
     from transformers.utils.logging import disable_progress_bar
@@ -76,6 +78,8 @@ def start_error(error: BaseException, settings: TransformersSettings) -> EngineS
         hint = INSTALL
     elif settings.quantization and ("bitsandbytes" in cause or "quantiz" in cause.lower()):
         hint = "Leave --quantization out: bitsandbytes may not work on this device."
+    elif ("memory" in cause.lower() or "bad_alloc" in cause) and (told := shortage(settings)):
+        cause, hint = f"{cause}: {told[0]}", told[1]
     elif "memory" in cause.lower():
         hint = "Use a smaller model, --dtype bfloat16, or --quantization bitsandbytes-4bit."
     return EngineStartError(f"transformers could not load `{settings.card.name}` ({settings.device}): {cause}", hint)

@@ -11,6 +11,7 @@ from ddx_local.engines.owner import OwnerThread
 from ddx_local.engines.tasks import Deliver
 from ddx_local.engines.vllm_settings import VllmSettings
 from ddx_local.errors import CaseError, EngineStartError, nearest
+from ddx_local.model_memory import refuse_hopeless, shortage
 
 _ONE_AT_A_TIME = threading.Lock()
 """Engines are built and torn down one at a time: vLLM keeps process groups and caches for the whole process."""
@@ -80,6 +81,7 @@ def _plain(request_id: str) -> str:
 
 
 def _build(settings: VllmSettings) -> Any:
+    refuse_hopeless(settings)
     if settings.device == "cpu":
         # vLLM would keep a core free for its own front end, which in one process is this very thread.
         os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
@@ -129,6 +131,8 @@ def _shut_down(engine: Any, *, others: bool) -> None:
 
 def start_error(error: BaseException, settings: VllmSettings) -> EngineStartError:
     """What kept the engine from starting, in one line, and what to do about it."""
+    if isinstance(error, EngineStartError):
+        return error
     cause = root_cause(error)
     hint = None
     if isinstance(error, ImportError):
@@ -142,6 +146,8 @@ def start_error(error: BaseException, settings: VllmSettings) -> EngineStartErro
         hint = f"Leave --quantization out, or name one that `{settings.card.name}` comes in."
     elif "dtype" in cause:
         hint = "Leave --dtype out, or use float32, bfloat16 or float16."
+    elif ("memory" in cause.lower() or "bad_alloc" in cause) and (told := shortage(settings)):
+        cause, hint = f"{cause}: {told[0]}", told[1]
     elif "memory" in cause.lower():
         hint = (
             f"Give the engine less: a shorter context (--max-model-len, now {settings.context}), a smaller KV cache "

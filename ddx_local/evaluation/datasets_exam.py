@@ -51,9 +51,9 @@ def read_craft_md(path: Path, _: Mapping[str, Any]) -> Read:
     }
     found = []
     for number, row in enumerate(rows(path), start=1):
-        columns = {key: next((name for name in known if name in row), None) for key, known in names.items()}
+        columns = {key: next((name for name in known if name in row), "") for key, known in names.items()}
         for key, column in columns.items():
-            if column is None:
+            if not column:
                 raise InputError(
                     f"{path}: no column for the {key} ({', '.join(names[key])}); it has {', '.join(map(str, row))[:200]}",
                     "Use data set `csv` with a column map.",

@@ -27,7 +27,7 @@ def read_mac(path: Path, options: Mapping[str, Any]) -> Read:
                 LabelledCase(Case(str(row["id"]), text), golds(path, row["gold"], None, "gold"), groups=groups)
             )
             continue
-        inner = row.get("Case") if isinstance(row.get("Case"), Mapping) else row
+        inner: Mapping[str, Any] = row["Case"] if isinstance(row.get("Case"), Mapping) else row
         gold = next(
             (row[key] for key in ("Final Name", "final_name", "Final_name", "Disease", "diagnosis") if row.get(key)), ""
         )

@@ -85,7 +85,7 @@ def label_code() -> str:
     """Digest of the code and the synonyms that decide what is the same diagnosis."""
     folder = Path(ddx_local.__file__).parent / "clinical"
     whole = hashlib.sha256()
-    for path in sorted([*folder.glob("label*.py"), *folder.glob("*.txt")]):
+    for path in sorted([*folder.glob("label*.py"), folder / "synonyms.txt"]):
         whole.update(path.name.encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()
 

@@ -95,6 +95,7 @@ def token_embedder(folder: Path, layer: int | None = None) -> Embed:
             inputs = tokenizer(text, return_tensors="pt", truncation=True)
             hidden = model(**inputs, output_hidden_states=True).hidden_states[-1 if layer is None else layer][0]
         vectors: Vectors = hidden.double().numpy()
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        unit: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return unit
 
     return embed

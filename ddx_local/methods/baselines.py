@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask, Flow, Step, ask, ask_each, note
 from ddx_local.methods.lists import entry, grouped, listed, named, roles
-from ddx_local.methods.scot_steps import read_proposals
+from ddx_local.methods.proposals import read_proposals
 
 DIFFERENTIAL = Step("zero_shot/differential", lambda answer: read_proposals(answer["differential"]))
 

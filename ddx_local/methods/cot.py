@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Flow, Step, ask
 from ddx_local.methods.lists import listed
-from ddx_local.methods.scot_steps import read_proposals
+from ddx_local.methods.proposals import read_proposals
 
 THINK = Step("cot/think", lambda text: str(text).strip())
 ANSWER = Step("cot/answer", lambda answer: read_proposals(answer["differential"]))

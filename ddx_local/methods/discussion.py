@@ -83,14 +83,14 @@ def talk(panel: Panel, name: str) -> Flow[Mapping[str, Talk]]:
     return said
 
 
-def update(panel: Panel, said: Mapping[str, Talk], name: str) -> Flow[None]:
-    """Every expert's list anew, after the messages."""
+def update(panel: Panel, said: Mapping[str, Talk], name: str, roles: Sequence[str]) -> Flow[None]:
+    """The lists of the experts given anew, after the messages."""
 
     def slots(role: str) -> Mapping[str, SlotValue]:
         received = [f"from {sender}: {talk.messages[role]}" for sender, talk in said.items() if role in talk.messages]
         return {"received": tuple(received) or NOTHING, "k": str(panel.k)}
 
-    lists = yield from _each(panel, UPDATE, panel.experts, slots)
+    lists = yield from _each(panel, UPDATE, roles, slots)
     panel.give(name, lists)
 
 

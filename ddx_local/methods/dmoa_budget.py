@@ -26,8 +26,12 @@ _PIECES = 12
 """Pieces of a condensed case at most."""
 
 
-def ask_within(questions: Mapping[str, Ask[Any]], budget: int) -> Flow[dict[str, Any]]:
-    """Ask a round of questions, each within the budget; `record` is condensed first, then `case`."""
+def ask_within(questions: Mapping[str, Ask[Any]], budget: int) -> Flow[tuple[dict[str, Any], Mapping[str, Ask[Any]]]]:
+    """Ask a round of questions, each within the budget; `record` is condensed first, then `case`.
+
+    Returns:
+        The answers, and the questions as they were asked.
+    """
     questions = dict(questions)
     step = next(iter(questions.values())).step.name
     over: dict[str, Size] = {}
@@ -41,7 +45,7 @@ def ask_within(questions: Mapping[str, Ask[Any]], budget: int) -> Flow[dict[str,
         most = max(_needs(size) for size in over.values())
         detail = f"{step}: {most:,} tokens for {_names(over)}, over the budget of {budget:,}; nothing was cut"
         yield from note("over_budget", detail, degraded=True)
-    return (yield from ask_each(questions))
+    return (yield from ask_each(questions)), questions
 
 
 def _needs(size: Size) -> int:
@@ -93,9 +97,7 @@ def _summaries(room: Mapping[str, int], slot: str) -> Flow[dict[str, str]]:
         }
         found = yield from ask_each(asks)
         return {numbered[key]: summary for key, summary in found.items()}
-    counts = {
-        key: str(max(1, min(_PIECES, room[text] // (PIECE + len(JOINT))))) for key, text in numbered.items()
-    }
+    counts = {key: str(max(1, min(_PIECES, room[text] // (PIECE + len(JOINT))))) for key, text in numbered.items()}
     asks = {key: Ask(EXTRACT, {"case": text, "most": counts[key]}, SUMMARIZER) for key, text in numbered.items()}
     found = yield from ask_each(asks)
     return {numbered[key]: _in_order(numbered[key], pieces) for key, pieces in found.items()}
@@ -103,4 +105,6 @@ def _summaries(room: Mapping[str, int], slot: str) -> Flow[dict[str, str]]:
 
 def _in_order(text: str, pieces: Sequence[str]) -> str:
     """Pieces of a text, each once, as they stand in it."""
-    return JOINT.join(sorted(dict.fromkeys(piece for piece in pieces if piece), key=lambda piece: locate(text, piece).start))
+    return JOINT.join(
+        sorted(dict.fromkeys(piece for piece in pieces if piece), key=lambda piece: locate(text, piece).start)
+    )

@@ -34,7 +34,7 @@ def deal(sections: Sequence[Section], debaters: int) -> list[list[str]]:
         size[section.name] = size.get(section.name, 0) + section.end - section.start
     hands: list[list[str]] = [[] for _ in range(min(debaters, len(size)))]
     for name in sorted(size, key=lambda name: -size[name]):
-        min(hands, key=lambda hand: (sum(size[held] for held in hand), hands.index(hand))).append(name)
+        min(hands, key=lambda hand: sum(size[held] for held in hand)).append(name)
     return [[name for name in size if name in hand] for hand in hands]
 
 

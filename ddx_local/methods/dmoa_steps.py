@@ -56,7 +56,9 @@ class Options:
         if not self.rebutter and (self.debaters == 1 or self.debate_rounds > 1):
             raise ValueError("debaters must be 2 to 5 and debate_rounds 1 where rebutter is off: nobody debates")
         if self.partition and (self.debaters == 1 or self.prompt_only):
-            raise ValueError("partition needs debaters of 2 to 5, among whom the sections are dealt, and no prompt_only")
+            raise ValueError(
+                "partition needs debaters of 2 to 5, among whom the sections are dealt, and no prompt_only"
+            )
         if self.temperature == 0 and self.debaters > 1 and not (self.partition or self.prompt_only):
             raise ValueError("temperature must be above 0: debaters who read the same would all say the same")
 

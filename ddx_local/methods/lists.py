@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ddx_local.case import Case, Differential, Entry, Evidence, Quote
 from ddx_local.clinical import labels
 from ddx_local.clinical.quotes import locate
-from ddx_local.methods.scot_steps import Proposal
+from ddx_local.methods.proposals import Proposal
 
 Named = tuple[str, int, Proposal]
 """Who named a diagnosis, at which place (from 1) of the own list, and how."""

@@ -67,7 +67,7 @@ def _together(case: Case, options: Options) -> Flow[Differential]:
         if not any(talk.messages for talk in said.values()):
             yield from note("agreed", f"nobody wants to speak in round {number}: the lists stay")
             break
-        yield from discussion.update(panel, said, f"round {number}")
+        yield from discussion.update(panel, said, f"round {number}", experts)
     return (yield from discussion.moderate(panel))
 
 

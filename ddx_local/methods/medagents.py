@@ -49,7 +49,7 @@ def medagents(case: Case, options: Options) -> Flow[Differential]:
     yield from _analyse(team)
     if team.option_experts:
         team.weighed = yield from _each(team, OPTIONS, team.option_experts, [record.analyses(team)])
-    found = [record.analyses(team), record.options(team)]
+    found = [record.analyses(team), *([record.options(team)] if team.weighed else [])]
     team.report = yield from _one(team, REPORT, REPORTER, found, {"candidates": team.names})
     yield from _agree(team, found)
     decision = yield from _one(team, DECISION, DECIDER, (), {"candidates": team.names})
@@ -58,15 +58,13 @@ def medagents(case: Case, options: Options) -> Flow[Differential]:
 
 def _gather(case: Case, options: Options) -> Flow[Team]:
     """What there is to choose from and whose fields it concerns, in one round."""
-    bounds = {"least": str(min(3, options.k)), "k": str(options.k)}
-    choice = {"pool": panel_choices(), "agents": str(options.experts)}
-    answers: dict[str, Any] = yield from ask_each(
-        {
-            PHYSICIAN: Ask(CANDIDATES, {"case": case.text, **bounds}, PHYSICIAN, options.temperature),
-            RECRUITER: Ask(EXPERTS, {"case": case.text, **choice}, RECRUITER, options.temperature),
-        },
-        "medagents/candidates + experts",
-    )
+    listing: dict[str, SlotValue] = {"case": case.text, "least": str(min(3, options.k)), "k": str(options.k)}
+    choice: dict[str, SlotValue] = {"case": case.text, "pool": panel_choices(), "agents": str(options.experts)}
+    questions: dict[str, Ask[Any]] = {
+        PHYSICIAN: Ask(CANDIDATES, listing, PHYSICIAN, options.temperature),
+        RECRUITER: Ask(EXPERTS, choice, RECRUITER, options.temperature),
+    }
+    answers = yield from ask_each(questions, "medagents/candidates + experts")
     groups = grouped(named({PHYSICIAN: answers[PHYSICIAN]}))
     for group in groups:
         if len(group) > 1:
@@ -82,7 +80,12 @@ def _analyse(team: Team) -> Flow[None]:
     }
     if options.option_experts:
         others = tuple(name for name in panel_choices() if name not in team.experts)
-        slots = {"case": case, "candidates": team.names, "pool": others, "agents": str(options.option_experts)}
+        slots: dict[str, SlotValue] = {
+            "case": case,
+            "candidates": team.names,
+            "pool": others,
+            "agents": str(options.option_experts),
+        }
         questions[RECRUITER] = Ask(OPTION_EXPERTS, slots, RECRUITER, options.temperature)
     answers = yield from ask_each(questions, "medagents/analysis")
     team.option_experts = answers.get(RECRUITER, ())

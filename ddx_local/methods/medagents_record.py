@@ -70,8 +70,6 @@ def options(team: Team) -> Section:
             "against": {quote for item in given.values() for quote in item.opposes},
         }
         bare.append(f"- {name}: {len(quotes['for'])} findings for, {len(quotes['against'])} against")
-    if not team.weighed:
-        return {}
     return {
         "full": "\n".join(["THE DIAGNOSES WEIGHED:", *full]),
         "brief": "\n".join(["THE DIAGNOSES WEIGHED:", *brief]),

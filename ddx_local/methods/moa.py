@@ -22,7 +22,7 @@ from ddx_local.clinical import labels
 from ddx_local.flow import Ask, Flow, Step, note
 from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
 from ddx_local.methods.lists import Named, entry, grouped, named, roles
-from ddx_local.methods.scot_steps import Proposal, read_proposals
+from ddx_local.methods.proposals import Proposal, read_proposals
 
 AGGREGATOR = "aggregator"
 

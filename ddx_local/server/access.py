@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
-from ddx_local.server.errors import ApiError, forbidden, invalid, unauthorized
+from ddx_local.server.errors import forbidden, invalid, unauthorized
 from ddx_local.server.keys import SCOPES, Key, Keys
 
 COOKIE = "ddx_local_session"
@@ -133,6 +133,3 @@ def _secret(authorization: str) -> str:
         except (binascii.Error, ValueError):
             return ""
     return rest.strip() if kind.lower() == "bearer" else ""
-
-
-__all__ = ["COOKIE", "LOCAL", "ApiError", "Door", "Sessions", "check_scope", "cookie", "host_name"]

@@ -48,9 +48,9 @@ class DemoEngine(ScriptedEngine):
         self._check_open()
         texts = await asyncio.to_thread(lambda: [answer(request) for request in requests])
         prepared = dict(zip(map(id, requests), texts, strict=True))
-        completions = await ScriptedEngine(
-            lambda request: prepared[id(request)], context=self.context
-        ).generate(requests, on_completion)
+        completions = await ScriptedEngine(lambda request: prepared[id(request)], context=self.context).generate(
+            requests, on_completion
+        )
         self.batches.append(len(requests))
         self.requests.extend(requests)
         del self.requests[:-100]

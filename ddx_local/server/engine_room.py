@@ -41,6 +41,8 @@ class EngineRoom:
         self.reason = "The engine is loading."
         self.failure: DdxLocalError | None = None
         """What the process ends with, once the engine could not be opened or is gone."""
+        self.died_running = False
+        """Whether it had answered before."""
         self.over = asyncio.Event()
         """Set when the server is to end."""
 
@@ -83,9 +85,10 @@ class EngineRoom:
     def died(self, why: str) -> None:
         """Say that the engine is gone; what is asked from now on is refused."""
         if self.failure is None:
+            self.died_running = True
             self.reason = "The engine is gone; the server is about to end and has to be started again."
             self.failure = EngineError(why, "Start the server again; systemd does it on exit code 75.")
 
     async def aclose(self) -> None:
         if self._running is not None:
-            await self._running.opened.engine.aclose()
+            await self._running.opened.aclose()

@@ -79,7 +79,9 @@ def forbidden(message: str, code: str = "forbidden") -> ApiError:
     return ApiError(403, message, "permission_error", code)
 
 
-def not_found(message: str = "There is no such route here. See /ddx/v1/openapi.json.", code: str = "not_found") -> ApiError:
+def not_found(
+    message: str = "There is no such route here. See /ddx/v1/openapi.json.", code: str = "not_found"
+) -> ApiError:
     """404."""
     return ApiError(404, message, code=code)
 
@@ -88,7 +90,9 @@ def no_model(valid: Sequence[str], asked: str) -> ApiError:
     """404 with the valid ids, those nearest to the asked one first; the asked name itself is not repeated."""
     close = difflib.get_close_matches(asked[:200], valid, n=3, cutoff=0.3)
     ordered = [*close, *(name for name in valid if name not in close)]
-    return ApiError(404, f"There is no such model. Valid ids: {', '.join(ordered)}.", code="model_not_found", param="model")
+    return ApiError(
+        404, f"There is no such model. Valid ids: {', '.join(ordered)}.", code="model_not_found", param="model"
+    )
 
 
 def not_allowed(methods: Sequence[str]) -> ApiError:
@@ -110,7 +114,8 @@ def unavailable(reason: str, seconds: int = 5) -> ApiError:
 
 def internal() -> ApiError:
     """500: a fault of this program, which says nothing of itself."""
-    return ApiError(500, "The server failed on this request. Please report it with the x-request-id.", "server_error", "internal_error")
+    message = "The server failed on this request. Please report it with the x-request-id."
+    return ApiError(500, message, "server_error", "internal_error")
 
 
 def of(error: BaseException) -> ApiError:
@@ -128,7 +133,9 @@ def of(error: BaseException) -> ApiError:
         case EngineError():
             return unavailable("The engine is gone; the server has to be started again.", 30)
         case StoreError():
-            return ApiError(503, "The run store cannot be used.", "server_error", "store_unavailable", headers={"Retry-After": "30"})
+            return ApiError(
+                503, "The run store cannot be used.", "server_error", "store_unavailable", headers={"Retry-After": "30"}
+            )
         case UsageError() | InputError():
             # Their messages quote what was given; only the hint is ours alone.
             return invalid(f"This cannot be done as it is asked. {error.hint}".strip())

@@ -17,6 +17,7 @@ from ddx_local.errors import StoreError
 from ddx_local.server import errors
 from ddx_local.server.access import Door, check_scope
 from ddx_local.server.errors import ApiError
+from ddx_local.server.keys import SCOPES
 from ddx_local.server.limits import Limits
 from ddx_local.server.metrics import Metrics
 from ddx_local.server.replies import SAFE, Call, Reply, Stream, as_error
@@ -85,7 +86,9 @@ class _Exchange:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             text = name.decode("latin-1").lower()
-            headers[text] = f"{headers[text]}, {value.decode('latin-1')}" if text in headers else value.decode("latin-1")
+            headers[text] = (
+                f"{headers[text]}, {value.decode('latin-1')}" if text in headers else value.decode("latin-1")
+            )
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
         self.call = Call(f"req_{secrets.token_hex(12)}", "", scope["method"], self.raw_path, {}, query, headers)
         self.action = "refused"
@@ -114,14 +117,14 @@ class _Exchange:
         if len(self.scope["headers"]) > gate._limits.bounds.headers:
             raise ApiError(431, "The request has too many headers.", code="too_many_headers")
         gate._door.check_place(call.method, call.path, call.headers)
-        public = next((route for route in gate._table.routes if route.path == call.path and route.scope == "none"), None)
-        key = None if public else gate._door.who(call.method, call.headers)
+        key = None if gate._table.is_public(call.method, call.path) else gate._door.who(call.method, call.headers)
         call.actor = key.id if key else "nobody"
         route, values = self._check_form()
         self.action = route.action
         if key is not None:
             gate._limits.count(key.id)
             check_scope(key, route.scope)
+            call.scopes = frozenset(scope for scope in SCOPES if key.may(scope))
         call.values = values
         if route.body:
             call.body = await self._read()
@@ -190,21 +193,25 @@ class _Exchange:
             if isinstance(reply, Stream):
                 await _closed(reply)
             self.gate._report(f"{self.call.request_id}: the audit record could not be written")
-            error = ApiError(503, "The audit record cannot be written; nothing is answered.", "server_error", "audit_failed")
+            error = ApiError(
+                503, "The audit record cannot be written; nothing is answered.", "server_error", "audit_failed"
+            )
             reply = as_error(error)
             status = reply.status
         self.gate._metrics.requests.labels(self.action, str(status)).inc()
         self.gate._metrics.seconds.labels(self.action).observe(time.perf_counter() - self.began)
         if isinstance(reply, Reply):
-            head = reply.headers if self.call.method == "HEAD" or reply.body == b"" else reply.headers
-            await self._start(status, reply.content_type, {**head, "content-length": str(len(reply.body))})
+            bare = status in (204, 304)
+            length = {} if bare else {"content-length": str(len(reply.body))}
+            await self._start(status, "" if bare else reply.content_type, {**reply.headers, **length})
             body = b"" if self.call.method == "HEAD" else reply.body
             await self.send({"type": "http.response.body", "body": body})
         else:
             await self._stream(reply)
 
     async def _start(self, status: int, content_type: str, headers: Mapping[str, str]) -> None:
-        named = {**SAFE, "content-type": content_type, "x-request-id": self.call.request_id, **headers}
+        kind = {"content-type": content_type} if content_type else {}
+        named = {**SAFE, **kind, "x-request-id": self.call.request_id, **headers}
         raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in named.items()]
         await self.send({"type": "http.response.start", "status": status, "headers": raw})
 
@@ -224,7 +231,9 @@ class _Exchange:
             await _ended(pumping, gone)
             await _closed(reply)
         if pumping.done() and not pumping.cancelled() and (error := pumping.exception()) is not None:
-            self.gate._report(f"{self.call.request_id}: {self.action}: {type(error).__name__} in a stream{_place(error)}")
+            self.gate._report(
+                f"{self.call.request_id}: {self.action}: {type(error).__name__} in a stream{_place(error)}"
+            )
         with contextlib.suppress(Exception):
             await self.send({"type": "http.response.body", "body": b""})
 

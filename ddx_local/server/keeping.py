@@ -12,7 +12,7 @@ async def kept_alive(chunks: AsyncIterator[bytes], seconds: float) -> AsyncItera
     waiting: asyncio.Future[bytes] | None = None
     try:
         while True:
-            waiting = waiting or asyncio.ensure_future(anext(chunks))  # type: ignore[arg-type]
+            waiting = waiting or asyncio.ensure_future(anext(chunks))
             done, _ = await asyncio.wait({waiting}, timeout=seconds)
             if not done:
                 yield KEEP_ALIVE

@@ -64,7 +64,9 @@ def read(path: Path) -> tuple[Key, ...]:
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise UsageError(f"key file {path}: cannot be read: {error.strerror}", "Check the path and its permissions.") from None
+        raise UsageError(
+            f"key file {path}: cannot be read: {error.strerror}", "Check the path and its permissions."
+        ) from None
     except (ValueError, KeyError, TypeError):
         raise UsageError(f"key file {path}: is no file of keys", "Move it away and add keys again.") from None
 

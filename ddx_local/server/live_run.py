@@ -95,6 +95,11 @@ class LiveRun:
             news = self._news
             await news.wait()
 
+    async def begun(self) -> None:
+        """Wait until the run is recorded, or over."""
+        while not self.items and not self.over:
+            await self._news.wait()
+
     async def result(self) -> None:
         """Wait until the run is over, as one of those for whose sake it goes on (see `listening`)."""
         while not self.over:

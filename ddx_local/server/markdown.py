@@ -84,7 +84,6 @@ def _trace(document: Document) -> list[str]:
 
 def _totals(document: Document) -> list[str]:
     totals = document["totals"]
-    return [
-        f"Method {document['method']} on {plain(document['model']['name'])}: {totals['calls']} calls in {totals['batches']} "
-        f"rounds, {totals['generated_tokens']} tokens, {totals['seconds']:.1f} s, run {document['run_id']}."
-    ]
+    what = f"Method {document['method']} on {plain(document['model']['name'])}"
+    cost = f"{totals['calls']} calls in {totals['batches']} rounds, {totals['generated_tokens']} tokens"
+    return [f"{what}: {cost}, {totals['seconds']:.1f} s, run {document['run_id']}."]

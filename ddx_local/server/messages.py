@@ -37,7 +37,8 @@ def _message(item: Any, place: int) -> Message:
         raise invalid(f"`{where}` must be an object.", where)
     role = item.get("role")
     if role in ("tool", "function") or item.get("tool_calls") or item.get("function_call"):
-        raise unsupported(f"{where}.tool_calls" if role == "assistant" else f"{where}.role", "needs tools, which are not supported here")
+        name = f"{where}.tool_calls" if role == "assistant" else f"{where}.role"
+        raise unsupported(name, "needs tools, which are not supported here")
     if not isinstance(role, str) or role not in ROLES:
         raise invalid(f"`{where}.role` must be one of {', '.join(ROLES)}.", f"{where}.role")
     if item.get("audio"):

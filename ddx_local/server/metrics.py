@@ -24,7 +24,9 @@ class Metrics:
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self.runs = Counter("ddx_local_runs", "Runs by method and how they ended.", ["method", "status"], registry=self._registry)
+        self.runs = Counter(
+            "ddx_local_runs", "Runs by method and how they ended.", ["method", "status"], registry=self._registry
+        )
         self.calls = Counter("ddx_local_calls", "Questions to the model.", ["surface"], registry=self._registry)
         self.tokens = Counter("ddx_local_tokens", "Tokens by kind.", ["kind"], registry=self._registry)
         for name, text, read in (

@@ -10,15 +10,16 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from ddx_local.engines.salt import SALT
+from ddx_local.errors import EngineError
 from ddx_local.server import embeddings, raw, virtual, wire
 from ddx_local.server import fields as f
 from ddx_local.server.engine_room import EngineRoom
-from ddx_local.server.errors import ApiError, forbidden, no_model
+from ddx_local.server.errors import forbidden, no_model
 from ddx_local.server.keeping import kept_alive
 from ddx_local.server.live_run import LiveRun
 from ddx_local.server.replies import Call, Reply, Stream, as_json
 from ddx_local.server.runs import Runs, digest_of
-from ddx_local.server.salt import SALT
 from ddx_local.server.strict_json import read_object
 from ddx_local.settings import Settings
 from ddx_local.store import Store
@@ -26,7 +27,7 @@ from ddx_local.store import Store
 
 @dataclass
 class OpenAI:
-    """The handlers. `may` says whether an actor's key has a scope; `keep_alive` is in seconds."""
+    """The handlers; `keep_alive` is in seconds."""
 
     settings: Settings
     room: EngineRoom
@@ -34,7 +35,6 @@ class OpenAI:
     store: Store
     embed: embeddings.Embedder
     embedding_model: str
-    may: Any
     keep_alive: float
     created: int = field(default_factory=lambda: int(time.time()))
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(16))
@@ -122,8 +122,6 @@ class OpenAI:
         return self.runs.begin(asked.wish, call.actor)
 
     async def _answers(self, wanted: raw.Asked) -> tuple[list[raw.Answer], wire.Usage]:
-        from ddx_local.errors import EngineError
-
         try:
             return await raw.answers(self.room.running().opened.engine, wanted)
         except EngineError as error:
@@ -143,7 +141,7 @@ class OpenAI:
         call.facts["model"] = name
 
     def _check(self, call: Call, scope: str) -> None:
-        if not self.may(call.actor, scope):
+        if scope not in call.scopes:
             raise forbidden(f"This API key has no scope `{scope}`.", "missing_scope")
 
     def _salted(self, actor: str) -> str:
@@ -151,6 +149,3 @@ class OpenAI:
         salt = hashlib.blake2b(actor.encode(), key=self.secret, digest_size=16).hexdigest()
         SALT.set(salt)
         return salt
-
-
-__all__ = ["ApiError", "OpenAI"]

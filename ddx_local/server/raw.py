@@ -86,7 +86,11 @@ def completion(given: Mapping[str, Any]) -> Asked:
     f.refuse(given, {"logprobs": lambda value: value is False}, _WHY)
     prompt = given.get("prompt")
     prompts = [prompt] if isinstance(prompt, str) else prompt
-    if not isinstance(prompts, list) or not 1 <= len(prompts) <= 64 or not all(isinstance(item, str) for item in prompts):
+    if (
+        not isinstance(prompts, list)
+        or not 1 <= len(prompts) <= 64
+        or not all(isinstance(item, str) for item in prompts)
+    ):
         raise invalid("`prompt` must be a text or a list of 1 to 64 texts.", "prompt")
     return _asked(given, tuple((Message("user", item),) for item in prompts), None, "max_tokens", default=16)
 
@@ -141,11 +145,15 @@ async def text_chunks(text: wire.Text, found: Sequence[Answer], usage: Usage | N
 
 
 def _refuse(given: Mapping[str, Any]) -> None:
-    f.refuse(given, {name: f.is_off for name in (*f.PENALTIES, "logit_bias")}, _WHY)
+    f.refuse(given, dict.fromkeys((*f.PENALTIES, "logit_bias"), f.is_off), _WHY)
 
 
 def _asked(
-    given: Mapping[str, Any], prompts: tuple[tuple[Message, ...], ...], grammar: str | None, most: str, default: int | None = None
+    given: Mapping[str, Any],
+    prompts: tuple[tuple[Message, ...], ...],
+    grammar: str | None,
+    most: str,
+    default: int | None = None,
 ) -> Asked:
     temperature = f.number(given, "temperature", 0, 2, 1.0)
     top_p = f.number(given, "top_p", 0, 1, 1.0)

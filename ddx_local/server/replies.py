@@ -36,6 +36,7 @@ class Call:
         query: The query's parameters, the last of a name.
         headers: Lower-case names.
         body: The whole body, within its bound.
+        scopes: What the key opens.
         object_id: What the audit record names as its object; a handler sets it.
         facts: What the audit record holds beside; a handler adds to it.
     """
@@ -48,6 +49,7 @@ class Call:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes = b""
+    scopes: frozenset[str] = frozenset()
     object_id: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
 

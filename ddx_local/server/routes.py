@@ -42,6 +42,11 @@ class Table:
         self.routes = tuple(routes)
         self._patterns = [(_pattern(route.path), route) for route in routes]
 
+    def is_public(self, method: str, path: str) -> bool:
+        """Whether a request needs no key, or brings it in its own way."""
+        asked = "GET" if method == "HEAD" else method
+        return any(route.scope == "none" and (route.method, route.path) == (asked, path) for route in self.routes)
+
     def find(self, method: str, raw_path: str) -> tuple[Route, dict[str, str]]:
         """The route of a request and the named pieces of its path.
 

@@ -36,7 +36,13 @@ class Runs:
     """All runs that this server has begun and that are not over."""
 
     def __init__(
-        self, settings: Settings, room: EngineRoom, store: Store, audit: Audit, at_once: int, metrics: Metrics | None = None
+        self,
+        settings: Settings,
+        room: EngineRoom,
+        store: Store,
+        audit: Audit,
+        at_once: int,
+        metrics: Metrics | None = None,
     ) -> None:
         self._settings = settings
         self._room = room

@@ -29,7 +29,9 @@ def read(body: bytes) -> Any:
     if _depth(body) > DEEPEST:
         raise invalid(f"The body is nested deeper than {DEEPEST} levels.")
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int)
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int
+        )
     except ValueError:
         raise invalid("The body is not valid JSON.") from None
     _check_texts(value)

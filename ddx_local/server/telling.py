@@ -66,7 +66,13 @@ class Teller:
             case Answered():
                 return self._answered(what, text)
             case Noted():
-                return {"type": "note", "round": what.round, "kind": what.kind, "detail": what.detail, "degraded": what.degraded}
+                return {
+                    "type": "note",
+                    "round": what.round,
+                    "kind": what.kind,
+                    "detail": what.detail,
+                    "degraded": what.degraded,
+                }
             case Commented():
                 return {"type": "comment", "round": what.round, "by": what.by, "text": what.text, "at": what.at}
             case CaseFinished():
@@ -118,7 +124,7 @@ def _flat(value: Any) -> str:
     if isinstance(value, Mapping):
         if isinstance(value.get("diagnosis"), str):
             rest = {name: item for name, item in value.items() if name not in ("diagnosis", "evidence") and item}
-            return value["diagnosis"] + (f" ({_flat(rest)})" if rest else "")
+            return str(value["diagnosis"]) + (f" ({_flat(rest)})" if rest else "")
         return ", ".join(part for item in value.values() if (part := _flat(item)))
     if isinstance(value, list):
         return "; ".join(part for item in value if (part := _flat(item)))

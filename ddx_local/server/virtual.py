@@ -9,15 +9,15 @@ from typing import Any
 
 from ddx_local import jobs, options
 from ddx_local.case import Case
-from ddx_local.errors import EngineError, StoreError, UsageError
+from ddx_local.errors import EngineError, StoreError, UsageError, nearest
 from ddx_local.events import CaseFailed
 from ddx_local.methods.table import METHODS, Method
 from ddx_local.request import Message
 from ddx_local.server import errors, wire
 from ddx_local.server import fields as f
-from ddx_local.server.errors import ApiError, invalid, nearest_of
+from ddx_local.server.errors import ApiError, invalid
 from ddx_local.server.live_run import LiveRun
-from ddx_local.server.markdown import report
+from ddx_local.server.markdown import plain, report
 from ddx_local.server.messages import read_format, read_messages
 from ddx_local.server.replies import DONE, dumped, event
 from ddx_local.server.runs import Wish, case_of
@@ -32,6 +32,9 @@ PREFIX = "ddx/"
 
 LONGEST_CASE = 200_000
 """Characters of a case; no supported context holds more."""
+
+_IGNORED = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "parallel_tool_calls")
+"""What chat programs send of themselves and a method decides for itself; the answer says that they did nothing."""
 
 _WHY = "does nothing with a ddx model; leave it out"
 
@@ -71,7 +74,7 @@ def read(given: Mapping[str, Any], method: Method, settings: Settings, digest: s
             "reasoning_effort": f.never,
             "modalities": lambda value: value == ["text"],
             "store": f.is_off,
-            **{name: f.is_off for name in f.PENALTIES},
+            **dict.fromkeys(f.PENALTIES, f.is_off),
         },
         _WHY,
     )
@@ -92,7 +95,7 @@ def read(given: Mapping[str, Any], method: Method, settings: Settings, digest: s
         digest=digest,
         settings=settings,
     )
-    ignored = [name for name in ("temperature", "top_p", "max_tokens", "max_completion_tokens", "parallel_tool_calls") if name in given]
+    ignored = [name for name in _IGNORED if name in given]
     ignored += ["response_format.json_schema"] if kind == "json_schema" else []
     ignored += [f"{role} messages" for role in ("system", "assistant") if any(item.role == role for item in messages)]
     return Asked(wish, kind != "text", stream, usage, tuple(ignored))
@@ -117,7 +120,9 @@ def wanted(
     for name in values:
         if name not in known:
             raise invalid(
-                f"Method {method.name} has no such option under `ddx`: {nearest_of(name, known)}.", "ddx", "unsupported_parameter"
+                f"Method {method.name} has no such option under `ddx`: {nearest(name[:100], known)}.",
+                "ddx",
+                "unsupported_parameter",
             )
     set_before = settings.method.get(method.name, {})
     try:
@@ -222,9 +227,10 @@ async def _rounds(run: LiveRun) -> AsyncIterator[str]:
         if message["type"] == "round":
             name, said = message["name"], []
         elif message["type"] == "answer":
-            said.append(line(message))
+            said += [line(message)] if message["text"] else []
             if message["last"]:
-                yield f"**{name}**\n" + "".join(f"- {item}\n" for item in said) + "\n"
+                shown = said or ["probabilities were measured"]
+                yield f"**{name}**\n\n" + "".join(f"- {plain(item)}\n" for item in shown) + "\n"
         elif message["type"] == "waits":
             yield f"*Waiting for a comment after round {message['round']} (panel, or /ddx/v1/runs/{run.run_id}).*\n\n"
 
@@ -235,7 +241,9 @@ def _case_text(messages: tuple[Message, ...]) -> str:
         raise invalid("The last message must be the user's, and hold the case.", "messages")
     text = users[0] if len(users) == 1 else "\n\n".join(users)
     if len(text) > LONGEST_CASE:
-        raise ApiError(400, f"The case is longer than {LONGEST_CASE} characters.", code="context_length_exceeded", param="messages")
+        raise ApiError(
+            400, f"The case is longer than {LONGEST_CASE} characters.", code="context_length_exceeded", param="messages"
+        )
     return text
 
 

@@ -89,7 +89,8 @@ class Text:
             "created": self.created,
             "model": self.model,
             "choices": [
-                {"index": index, "text": text, "logprobs": None, "finish_reason": reason} for index, text, reason in choices
+                {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
+                for index, text, reason in choices
             ],
         }
         return found if usage is None else {**found, "usage": usage.as_json()}

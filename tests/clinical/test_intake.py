@@ -238,7 +238,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_folder_without_cases_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.pdf", "x")
     write(tmp_path / ".hidden.txt", "x")
-    assert "holds no case file (.txt, .md, .json, .jsonl)" in refused(str(tmp_path)).message
+    assert "holds no case file (.txt, .md, .json, .jsonl, .ndjson, .csv, .tsv)" in refused(str(tmp_path)).message
 
 
 def test_one_faulty_file_of_several_is_named_and_nothing_runs(tmp_path: Path) -> None:

@@ -15,7 +15,21 @@ from rapidfuzz.distance import Indel
 
 from ddx_local.assets import Assets, Filled
 from ddx_local.engines.scripted import walk
-from ddx_local.flow import Ask, Consult, CountTokens, Flow, Key, Loglikelihood, Note, Question, Round, Similarity, Weigh
+from ddx_local.flow import (
+    Ask,
+    Consult,
+    CountSpent,
+    CountTokens,
+    Flow,
+    Key,
+    Loglikelihood,
+    Note,
+    Question,
+    Retrieve,
+    Round,
+    Similarity,
+    Weigh,
+)
 from ddx_local.grammar import accepts
 from ddx_local.request import Size
 
@@ -76,6 +90,7 @@ class World:
         seed: Of the walks.
         probability: Of a label under a case text, raw.
         noise: Of every logprob, in nats.
+        retrieved: Past cases, as [id, text, diagnoses, similarity] each.
     """
 
     replies: Mapping[str, Reply] = field(default_factory=dict)
@@ -85,6 +100,7 @@ class World:
     seed: int = 0
     probability: Callable[[str, str], float] = lambda text, label: 0.1  # noqa: ARG005
     noise: float = 0.0
+    retrieved: Callable[[Retrieve], Any] = lambda about: []  # noqa: ARG005
 
 
 def drive(flow: Flow[T], world: World) -> Driven[T]:
@@ -102,6 +118,10 @@ def drive(flow: Flow[T], world: World) -> Driven[T]:
             case Consult(Similarity(pairs)):
                 driven.compared.extend(pairs)
                 return [world.similarity(a, b) for a, b in pairs]
+            case Consult(CountSpent()):
+                return (0, None)
+            case Consult(Retrieve() as about):
+                return world.retrieved(about)
             case Consult(CountTokens(questions)):
                 return tuple(_size(assets.fill(ask), fits=world.fits(ask)) for ask in questions)
             case Weigh(_, slots, labels):

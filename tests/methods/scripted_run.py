@@ -12,7 +12,7 @@ from ddx_local.case import Case
 from ddx_local.clinical.similarity import spelling_similarity
 from ddx_local.engines.scripted import Policy, ScriptedEngine, by_policy
 from ddx_local.flow import Similarity
-from ddx_local.launch import Opened
+from ddx_local.launch import Opened, consultants_of_files
 from ddx_local.methods.table import METHODS
 from ddx_local.result import schema
 from ddx_local.rounds import Consultant
@@ -31,7 +31,8 @@ def document(
     chosen = METHODS[method]
     store = Store(None)
     job = jobs.Job(chosen, chosen.options(**options), "scripted", "scripted", seed, {}, (case,))
-    opened = Opened(ScriptedEngine(by_policy(policy)), {Similarity: spelling_similarity, **(consultants or {})})
+    others: dict[type, Consultant] = {Similarity: spelling_similarity}
+    opened = Opened(ScriptedEngine(by_policy(policy)), {**others, **consultants_of_files(others), **(consultants or {})})
     run_id = asyncio.run(jobs.start(job, opened, store, None, 1))
     (found,) = jobs.documents(store, run_id)
     jsonschema.validate(found, schema(), format_checker=jsonschema.FormatChecker())

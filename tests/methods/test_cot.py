@@ -177,9 +177,14 @@ class Talkative(ScriptedEngine):
         return found
 
 
-def test_thoughts_that_end_with_their_budget_are_thoughts_and_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thoughts_that_end_with_their_budget_are_thoughts_and_noted_and_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("tests.methods.scripted_run.ScriptedEngine", Talkative)
-    assert document("cot", CASE)["status"] == "finished"
+    found = document("self-consistency", CASE, n=3)
+    assert found["status"] == "finished"
+    detail = "cot/think: 3 of 3 free texts ended with their budget of tokens"
+    assert [item for item in found["notes"] if item["kind"] == "cut_short"] == [{"kind": "cut_short", "detail": detail}]
 
 
 @pytest.mark.parametrize("text", ["fever 39", "x" * 200])

@@ -30,18 +30,19 @@ def taken_as(complexity: str, reason: str = "It is so") -> dict[str, Reply]:
 
 
 def run(
-    complexity: str,
+    said: str,
+    /,
     replies: Mapping[str, Reply] | None = None,
     fits: Callable[[Ask[Any]], bool] = lambda ask: True,  # noqa: ARG005
     case: Case = CASE,
     **options: Any,
 ) -> Driven[Differential]:
-    world = World({**taken_as(complexity), **(experts() if replies is None else replies)}, fits=fits)
+    world = World({**taken_as(said), **(experts() if replies is None else replies)}, fits=fits)
     return drive(mdagents(case, Options(**options)), world)
 
 
 def teams(
-    named: Callable[[int], Sequence[str]] = lambda team: [f"Disease {team}", "Gout"], **more: Reply
+    named: Callable[[int], Sequence[str]] = lambda team: [f"Disease {team}", "Gout"],
 ) -> dict[str, Reply]:
     """Teams that say what a test wants; teams count from 0."""
     leads: dict[str, int] = {}
@@ -62,7 +63,6 @@ def teams(
         "mdagents/assist": lambda ask: {"findings": [QUOTES[4]], "answer": mark("assist", ask.role)},
         "mdagents/conclude": conclude,
         "mdagents/decision": lambda ask: {"reason": "So be it", "ballot": list(ask.slots["candidates"])},
-        **more,
     }
 
 
@@ -305,7 +305,7 @@ def test_the_reports_of_all_teams_reach_the_decision() -> None:
 
 def test_the_decision_is_the_order_of_the_answer() -> None:
     turned: Reply = lambda ask: {"reason": "So", "ballot": list(ask.slots["candidates"])[::-1]}  # noqa: E731
-    driven = run("high", teams(**{"mdagents/decision": turned}), k=3)
+    driven = run("high", {**teams(), "mdagents/decision": turned}, k=3)
     assert names(driven) == ["Gout", "Disease 2", "Disease 1"]
     assert [entry.score for entry in driven.answer.entries] == [1, 1 / 2, 1 / 3]
     panel = driven.answer.panel
@@ -357,14 +357,14 @@ def test_a_golden_trace_of_a_moderate_case() -> None:
 @pytest.mark.parametrize("complexity", ["low", "moderate", "high"])
 def test_whatever_the_model_says_the_real_driver_finishes(policy: Policy, complexity: str) -> None:
     for seed in (1, 2):
-        document = finished("mdagents", policy, seed, CASE, complexity=complexity, k=3)
+        document = finished("mdagents", policy, seed, CASE, complexity=complexity, k=2, experts=3, members=2)
         assert 1 <= document["totals"]["batches"] <= 9
 
 
 @pytest.mark.parametrize("case", HARD, ids=lambda case: case.id)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_hard_texts_finish_within_two_to_ten_batches(case: Case, seed: int) -> None:
-    assert 2 <= finished("mdagents", "walk", seed, case, k=3)["totals"]["batches"] <= 10
+    assert 2 <= finished("mdagents", "walk", seed, case, k=2, experts=3)["totals"]["batches"] <= 10
 
 
 @pytest.mark.parametrize(

@@ -233,6 +233,8 @@ def made_by_hand() -> dict[str, Any]:
             edit(CARDIOMYOPATHY, "weaken", {WAVES: "T-wave flattening in V6", FAINT: "felt tired"}, 0.07, 0.04),
             edit(CARDIOMYOPATHY, "remove", {PRESSURE: "", ANEMIA: ""}, 0.07, 0.31, kept=False, edit_sim=0.71, sip=0.8),
         ],
+        "conflicts": [],
+        "uncertainty": "",
         "trace": {
             "conclusion": "Pulse, murmur and second heart sound carry aortic stenosis: changing any of them takes 0.13 to 0.34 "
             "from its probability. Coronary disease gains where the murmur is taken away, so that it lives on what stenosis "
