@@ -47,7 +47,8 @@ class Entry:
     """One diagnosis of a differential.
 
     `score` means what the differential's `score_kind` says; `votes` maps a role to the place (from 1) that it gave;
-    `probability` is in [0, 1], or None when no probability was taken; `entered_in` names the round that brought it in.
+    `probability` is in [0, 1], or None when no probability was taken; `entered_in` names the round that brought it in;
+    `kind` is primary (acute, why the patient came) or secondary (chronic), of methods that tell them apart.
     """
 
     rank: int
@@ -62,6 +63,7 @@ class Entry:
     reasoning: str = ""
     stances: Mapping[str, str] = field(default_factory=dict)
     icd10: Icd10 | None = None
+    kind: Literal["", "primary", "secondary"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,33 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class Observation:
+    """What a role looked for, where the case answers it (None: not recorded), and what it means."""
+
+    by: str
+    asked: str
+    quote: Quote | None
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class Investigation:
+    """One turn of a planned investigation: the strategy and its expectation, what was found, whether it was planned anew.
+
+    `conflict` in [0, 1]: how much what was found contradicts what was expected.
+    """
+
+    turn: int
+    kind: str
+    strategy: str
+    reason: str
+    expected: str
+    conflict: float
+    replanned: bool
+    observations: tuple[Observation, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Differential:
     """A method's answer: ranked entries, and what is reported beside them (it never reorders them)."""
 
@@ -146,3 +175,5 @@ class Differential:
     trace: ReasoningTrace | None = None
     conflicts: tuple[Conflict, ...] = ()
     uncertainty: str = ""
+    treatment: tuple[str, ...] = ()
+    investigations: tuple[Investigation, ...] = ()

@@ -6,11 +6,11 @@ from typing import Literal
 from ddx_local.errors import DdxLocalError
 
 
-def data_dir(name: Literal["prompts", "grammars", "models", "bench"]) -> Path:
-    """The folder of prompts, grammars, model cards or benchmark cases and suites.
+def data_dir(name: Literal["prompts", "grammars", "models", "bench", "requirements", "deploy"]) -> Path:
+    """The folder of prompts, grammars, model cards, benchmark cases and suites, locks or deployment files.
 
     Args:
-        name: Which of the four.
+        name: Which of the six.
 
     Returns:
         The absolute folder: the one inside the installed package if it exists, else the checkout's, beside the package.

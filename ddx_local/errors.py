@@ -15,7 +15,8 @@
     |   `- ParseError               an answer that its step cannot read
     |- StoreError            (7)    the run store cannot be read or written
     |- ReplayMismatch        (8)    a recorded run does not fit the prompts, options or model of now
-    `- OfflineViolation      (9)    something tried to reach the network
+    |- OfflineViolation      (9)    something tried to reach the network
+    `- BundleError           (10)   a bundle that is not whole, not genuine, or not for this machine
 
 A user's mistake ends in one paragraph and an exit code, never in a traceback. A message never holds case text.
 """
@@ -128,6 +129,11 @@ class ReplayMismatch(DdxLocalError):
 class OfflineViolation(DdxLocalError):
     exit_code = 9
     default_hint = "The program works without network; only `models pull` and `bundle create` may open one."
+
+
+class BundleError(DdxLocalError):
+    exit_code = 10
+    default_hint = "Carry the bundle over again, from the machine that made it; do not use this copy."
 
 
 def nearest(name: str, known: list[str]) -> str:

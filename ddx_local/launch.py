@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ddx_local import models
 from ddx_local.engines.cached import CachedEngine
@@ -21,10 +21,14 @@ from ddx_local.score_cache import ScoreCache
 from ddx_local.score_file import beside
 from ddx_local.settings import Settings
 
+if TYPE_CHECKING:
+    from ddx_local.engines.vllm_settings import VllmSettings
+
 Say = Callable[[str], None]
 
 ENGINES: Mapping[str, str] = {
     "vllm": "ddx_local.launch:open_vllm",
+    "vllm_served": "ddx_local.launch:open_vllm_served",
     "transformers": "ddx_local.launch:open_transformers",
     "scripted": "ddx_local.launch:open_scripted",
 }
@@ -210,12 +214,25 @@ async def _open_engines(settings: Settings, say: Say) -> Engine:
 
 
 async def open_vllm(settings: Settings, say: Say) -> Engine:
+    from ddx_local.engines.vllm import VllmEngine
+
+    return await VllmEngine.open(_vllm_settings(settings, say))
+
+
+async def open_vllm_served(settings: Settings, say: Say) -> Engine:
+    """VLLM in a process of its own, as its server code wants it; for `serve` alone, no setting of a user's."""
+    from ddx_local.engines.vllm_served import ServedVllmEngine
+
+    return await ServedVllmEngine.open(_vllm_settings(settings, say))
+
+
+def _vllm_settings(settings: Settings, say: Say) -> "VllmSettings":
     device = resolve_device(settings.device)
     asked = settings.quantization or models.card(settings.model).quantization
     folder = models.snapshot(settings.model)
     quantization = for_vllm(asked, folder, device)
     card = checked(settings.model, "chat")
-    from ddx_local.engines.vllm import VllmEngine, VllmSettings
+    from ddx_local.engines.vllm_settings import VllmSettings
 
     choice = VllmSettings(
         folder=folder,
@@ -234,7 +251,7 @@ async def open_vllm(settings: Settings, say: Say) -> Engine:
         thinking=settings.thinking,
     )
     say(f"loading {card.name} ({choice.resolved_dtype} on {device})")
-    return await VllmEngine.open(choice)
+    return choice
 
 
 async def open_transformers(settings: Settings, say: Say) -> Engine:

@@ -103,7 +103,9 @@ def shortage(settings: Choice) -> tuple[str, str] | None:
     except (ModelError, OSError, KeyError, ValueError):
         return None
     bound = machine.memory().bound_by if settings.device == "cpu" else "what the GPU gives this program"
-    return f"{model_fit.sum_text(found)}; {bound} is {model_fit.gib(found.plan.memory)}", advice(found)
+    # By these numbers it fits: then others have the memory.
+    others = " Other programs may be using the memory: see `free -g` and `nvidia-smi`." if found.fits else ""
+    return f"{model_fit.sum_text(found)}; {bound} is {model_fit.gib(found.plan.memory)}", f"{advice(found)}.{others}"
 
 
 def refuse_hopeless(settings: Choice) -> None:
@@ -122,20 +124,18 @@ def refuse_hopeless(settings: Choice) -> None:
         raise EngineStartError(
             f"`{settings.card.name}` does not fit: {model_fit.sum_text(found)}; {machine.memory().bound_by} is "
             f"{model_fit.gib(found.plan.memory)}",
-            advice(found),
+            f"{advice(found)}.",
         )
 
 
 def advice(found: Fit) -> str:
     """One concrete thing to type: the mildest change that fits, or a smaller model."""
     if better := model_fit.best(found.plan):
-        same = better.plan == found.plan
-        more = " Other programs may be using the memory: see `free -g` and `nvidia-smi`." if same else ""
-        return f"Type: {model_fit.command(better)}.{more}"
+        return f"Type: {model_fit.command(better)}"
     smaller = next_smaller(found.plan)
     if smaller is None:
-        return "No model of the cards fits this memory."
-    return f"Use a smaller model: {model_fit.command(smaller)}."
+        return "No model of the cards fits this memory"
+    return f"Use a smaller model: {model_fit.command(smaller)}"
 
 
 def next_smaller(plan: Plan) -> Fit | None:

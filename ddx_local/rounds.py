@@ -173,7 +173,6 @@ class Rounds:
         asked = {key: self._asked(key, questions[key], filled[key]) for key in questions}
         self.recorder.add(list(asked.values()), _texts(questions.values()))
         texts: dict[Key, str] = {}
-        ended: dict[Key, str] = {}
         owed: list[Key] = []
         for key in questions:
             recorded = self._recorded(key, asked[key])
@@ -184,12 +183,11 @@ class Rounds:
             if isinstance(questions[key], Ask):
                 text = self.context.recorded_text(recorded.text)
                 _check(text, recorded.finish_reason, filled[key].grammar, questions[key].step.name)
-                texts[key], ended[key] = text, recorded.finish_reason
+                texts[key] = text
         asks = [key for key in owed if isinstance(questions[key], Ask)]
         if asks:
-            for key, completion in (await self._generate(asks, questions, filled, asked)).items():
-                texts[key], ended[key] = completion.text, completion.finish_reason
-        self.recorder.add(_cut_short(self.number, questions, ended))
+            completions = await self._generate(asks, questions, filled, asked)
+            texts |= {key: completion.text for key, completion in completions.items()}
         for key, question in questions.items():
             if isinstance(question, Ask):
                 replies[key] = _parse(question, texts[key], grammar=filled[key].grammar is not None)
@@ -401,17 +399,6 @@ def _noted(number: int, note: Note) -> Noted:
     return Noted(round=number, kind=note.kind, detail=note.detail, degraded=note.degraded)
 
 
-def _cut_short(number: int, questions: Mapping[Key, Ask[Any] | Weigh], ended: Mapping[Key, str]) -> list[Noted]:
-    """A note on the free texts of a round that ended with their budget, by step."""
-    found: list[Noted] = []
-    for step in dict.fromkeys(question.step.name for question in questions.values()):
-        reasons = [ended[key] for key, question in questions.items() if question.step.name == step and key in ended]
-        if cut := reasons.count("length"):
-            detail = f"{step}: {cut} of {len(reasons)} free texts ended with their budget of tokens"
-            found.append(Noted(round=number, kind="cut_short", detail=detail))
-    return found
-
-
 def _difference(before: Asked, after: Asked) -> str:
     """What of a question changed, as far as the events tell."""
     names = sorted({*before.slots, *after.slots})
@@ -436,17 +423,14 @@ def _request(filled: Filled, asked: Asked, what: str) -> Request:
 
 
 def _check(text: str, finish_reason: str, grammar: str | None, step: str) -> None:
-    """An answer that is cut off, empty or stuck is an error of its own kind, never a short answer.
-
-    Free text (a step without a grammar: thoughts) has a budget rather than a form, and may end with it.
-    """
-    if finish_reason == "length" and grammar is not None:
+    """An answer that is cut off, empty or stuck is an error of its own kind, never a short answer."""
+    if finish_reason == "length":
         raise LengthStop(f"step `{step}`: the answer was cut off at its token limit")
     if not text.strip():
         raise EmptyAnswer(f"step `{step}`: the answer is empty")
     if grammar is not None and not accepts(grammar, text):
         raise GrammarDeadEnd(f"step `{step}`: the answer ends in the middle of its grammar")
-    if finish_reason != "stop" and not (finish_reason == "length" and grammar is None):
+    if finish_reason != "stop":
         raise GrammarDeadEnd(f"step `{step}`: the engine ended the answer before its end ({finish_reason})")
 
 

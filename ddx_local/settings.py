@@ -73,6 +73,8 @@ class Settings(BaseSettings):
     """Cases in flight at once."""
     store: Path | None = None
     """The run store; runs.sqlite in the user's data folder where it is not given."""
+    retention_days: int | None = Field(default=None, ge=1)
+    """Days that runs are kept; older ones are deleted, with their texts, when a run starts. Not set: until `runs purge`."""
     icd10: bool = True
     """Give each diagnosis its ICD-10-CM code, where one fits."""
     budget_tokens: int | None = Field(default=None, ge=1)

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -180,6 +180,26 @@ class Store:
         """
         with self.claim(run_id), self._transaction() as cursor:
             cursor.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+        self._clear_traces(f"run {run_id} is")
+
+    def remove_all(self, run_ids: Sequence[str]) -> tuple[str, ...]:
+        """Delete several runs as `remove` does, clearing the files once; returns those that were deleted.
+
+        A run that another process works on now is left.
+
+        Raises:
+            StoreError: Another process reads the store, so that traces would be left.
+        """
+        gone = []
+        for run_id in run_ids:
+            with suppress(StoreError), self.claim(run_id), self._transaction() as cursor:
+                cursor.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+                gone.append(run_id)
+        if gone:
+            self._clear_traces(f"{len(gone)} runs are")
+        return tuple(gone)
+
+    def _clear_traces(self, what: str) -> None:
         if self.path is None:
             return
         with self._reading() as cursor:
@@ -192,7 +212,7 @@ class Store:
                 reason = str(error)
         if reason:
             raise StoreError(
-                f"run {run_id} is deleted, but traces of it are left in {self.path} or its -wal file: {reason}",
+                f"{what} deleted, but traces of it are left in {self.path} or its -wal file: {reason}",
                 "End what else uses the store and delete any other run: that clears both files.",
             )
 

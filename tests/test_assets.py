@@ -24,6 +24,11 @@ CASE = 'A man of {{age}} says "{{case}} {{record}}" \\ and has fever.\n{ not } {
 VALUES: dict[str, str | tuple[str, ...]] = {"text": "Some text.", "list": ("one", "two", "three"), "number": "3"}
 
 
+def shared(folder: str) -> str:
+    """The slot that the common beginning of a folder's prompts holds: the case, or of roles that do not see it the record."""
+    return "case" if "{{case}}" in (data_dir("prompts") / folder / "_shared.md").read_text("utf-8") else "record"
+
+
 def example(assets: Assets, name: str, **given: str | tuple[str, ...]) -> Ask[Any]:
     """A question with plausible slots."""
     slots = {slot: VALUES[kind] for slot, kind in assets.template(name).slots.items()}
@@ -32,7 +37,7 @@ def example(assets: Assets, name: str, **given: str | tuple[str, ...]) -> Ask[An
 
 @pytest.mark.parametrize("name", STEPS)
 def test_every_shipped_step_fills_into_two_messages_and_a_grammar_that_compiles(name: str) -> None:
-    filled = Assets().fill(example(Assets(), name, case=CASE))
+    filled = Assets().fill(example(Assets(), name, **{shared(name.split("/")[0]): CASE}))
     assert [message.role for message in filled.messages] == ["system", "user"]
     assert all(message.content.strip() == message.content != "" for message in filled.messages)
     assert CASE in filled.messages[1].content, "braces of the case must survive"
@@ -61,15 +66,15 @@ def test_no_folder_of_grammars_is_without_prompts() -> None:
 
 def test_every_step_of_the_methods_has_its_files_and_every_file_a_step() -> None:
     found = pkgutil.iter_modules(ddx_local.methods.__path__, "ddx_local.methods.")
-    modules = [importlib.import_module(module.name) for module in found]
+    modules = [importlib.import_module(name) for name in (*(module.name for module in found), "ddx_local.memory")]
     steps = {value.name for module in modules for value in vars(module).values() if isinstance(value, Step)}
     assert steps == set(STEPS)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_all_prompts_of_a_method_share_their_beginning_up_to_the_end_of_the_case(method: str) -> None:
+def test_all_prompts_of_a_folder_share_their_beginning_up_to_the_end_of_the_case_or_of_the_record(method: str) -> None:
     assets = Assets()
-    filled = [assets.fill(example(assets, name, case=CASE)) for name in assets.names(method)]
+    filled = [assets.fill(example(assets, name, **{shared(method): CASE})) for name in assets.names(method)]
     assert len({item.messages[0] for item in filled}) == 1
     users = [item.messages[1].content for item in filled]
     assert len({user[: user.index(CASE)] for user in users}) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from ddx_local import launch
 from ddx_local.errors import EngineStartError, ModelError
-from ddx_local.flow import Similarity
+from ddx_local.flow import Codes, Retrieve, Similarity
 from ddx_local.launch import ENGINE_SETTINGS, ENGINES, checked, engine_settings, open_all, resolve_device
 from ddx_local.model_store import write_manifest
 from ddx_local.request import Message, Request, Sampling
@@ -61,9 +61,9 @@ async def test_the_scripted_engine_opens_without_any_model_says_what_it_is_and_a
     assert not no_models.exists()
 
 
-async def test_who_answers_consultations_is_there_only_if_a_method_needs_it(no_models: Path) -> None:
+async def test_who_compares_texts_is_there_only_if_a_method_needs_it(no_models: Path) -> None:
     opened = await open_all(Settings(engine="scripted"), embedding=False, say=heard([]))
-    assert opened.consultants == {}
+    assert set(opened.consultants) == {Codes, Retrieve}  # they read their files when first asked
     await opened.engine.aclose()
     assert not no_models.exists()
 

@@ -89,7 +89,7 @@ def test_a_settings_file_may_bind_roles_of_several_methods() -> None:
 
 def test_the_methods_state_roles_that_their_questions_have() -> None:
     """Every question of a dry run is of a role that its method states: none is out of reach of `--role`."""
-    for name in ("zero-shot", "best-of-n", "scot", "counterfactual", "auto", "moa"):
+    for name in ("zero-shot", "best-of-n", "scot", "counterfactual", "auto", "moa", "dmoa"):
         method = METHODS[name]
         store = Store(None)
         opened = Opened(ScriptedEngine(by_policy("walk")), {Similarity: spelling_similarity})

@@ -17,7 +17,9 @@ def _chain(store: Path | None) -> Any:
 
     path = beside(load(store=store).store_path)
     if path is None or not path.exists():
-        raise StoreError(f"audit file {path}: no such file", "Records begin with the first run, or with `ddx-local serve`.")
+        raise StoreError(
+            f"audit file {path}: no such file", "Records begin with the first run, or with `ddx-local serve`."
+        )
     return Audit(path)
 
 
@@ -32,7 +34,10 @@ def verify(
     chain = _chain(store)
     verdict = chain.verify()
     if verdict.broken_at is not None:
-        say(f"the audit chain is broken at record {verdict.broken_at}: {verdict.reason}", "Keep the file; find out who changed it.")
+        say(
+            f"the audit chain is broken at record {verdict.broken_at}: {verdict.reason}",
+            "Keep the file; find out who changed it.",
+        )
         raise typer.Exit(1)
     if head is not None and all(item.hash != head for item in chain.records()):
         say("the audit chain does not hold the given head: records were cut off or replaced", "Keep the file as it is.")

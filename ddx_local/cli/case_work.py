@@ -38,6 +38,10 @@ def split(file: str, how: Reading, *, json_out: bool, out: Path | None, flags: M
     """`case split`."""
     if flags["model"] is None and flags["engine"] != "scripted" and any(value is not None for value in flags.values()):
         raise UsageError("--engine, --device and --seed: go with --model", "Name a model: `ddx-local models list`.")
+    if flags["model"] is not None:
+        from ddx_local import models
+
+        models.card(flags["model"])  # a name that is none is said so also where no sentence is open
     if out is not None:
         check_writable(out, "--out")
     found = read_all([file], how)
@@ -90,7 +94,9 @@ def check(file: str, how: Reading, *, json_out: bool, model: str | None) -> None
         return
     for report in reports:
         _print_report(report)
-    print(f"{file}: {len(found)} case{'s' * (len(found) != 1)} can be diagnosed: `ddx-local diagnose {shlex.quote(file)}`")
+    print(
+        f"{file}: {len(found)} case{'s' * (len(found) != 1)} can be diagnosed: `ddx-local diagnose {shlex.quote(file)}`"
+    )
 
 
 def tell(found: Sequence[Taken]) -> None:
@@ -134,6 +140,7 @@ def _report(taken: Taken, context: int | None) -> Json:
     return {
         "id": taken.case.id,
         "form": taken.form,
+        "encoding": "UTF-8",  # anything else is refused
         "characters": len(text),
         "tokens_about": tokens,
         "sections": {name: round(share, 3) for name, share in _shares(len(text), spans).items() if share},
@@ -178,9 +185,8 @@ def _print_sections(taken: Taken, spans: Sequence[Section]) -> None:
 
 
 def _print_report(report: Json) -> None:
-    print(
-        f"{report['id']}: {report['form']}, {report['characters']:,} characters, about {report['tokens_about']:,} tokens"
-    )
+    size = f"{report['characters']:,} characters, about {report['tokens_about']:,} tokens"
+    print(f"{report['id']}: {report['form']} in {report['encoding']}, {size}")
     told = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in report["sections"].items())
     print(f"  sections: {told}")
     for remark in report["remarks"]:

@@ -7,7 +7,9 @@ import typer
 
 app = typer.Typer(help="Add, list and revoke API keys of `serve`.", no_args_is_help=True, rich_markup_mode=None)
 
-KeysOption = Annotated[Path | None, typer.Option("--keys", metavar="FILE", help="File of keys. [keys.json beside the settings]")]
+KeysOption = Annotated[
+    Path | None, typer.Option("--keys", metavar="FILE", help="File of keys. [keys.json beside the settings]")
+]
 
 
 @app.command("add", epilog="Example: ddx-local keys add --name ward-3 --scope ddx --scope panel")

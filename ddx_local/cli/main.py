@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ddx_local import DISCLAIMER, __version__
-from ddx_local.cli import audit, cache, case, diagnose, keys, methods, models, runs, serve
+from ddx_local.cli import audit, bench, bundle, cache, case, config, diagnose, doctor, keys, methods, models, runs, serve
 from ddx_local.cli.failure import EXIT_CODES, report, say
 from ddx_local.errors import DdxLocalError
 
@@ -41,6 +41,10 @@ app.add_typer(case.app, name="case")
 app.add_typer(runs.app, name="runs")
 app.add_typer(models.app, name="models")
 app.add_typer(cache.app, name="cache")
+app.add_typer(bundle.app, name="bundle")
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
+app.add_typer(config.app, name="config")
+app.add_typer(bench.app, name="bench")
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.add_typer(keys.app, name="keys")
 app.add_typer(audit.app, name="audit")

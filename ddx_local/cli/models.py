@@ -1,11 +1,15 @@
-"""`ddx-local models`: cards, what is in the store, fetching and verifying."""
+"""`ddx-local models`: cards, what is in the store, fetching, adding, removing, verifying, and whether one fits the memory."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="List, show, fetch and verify models.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, show, fetch, add, remove, verify models, and see which fit.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A model: see `ddx-local models list`.")]
 
@@ -65,6 +69,10 @@ def pull(
     accept_licence: Annotated[
         bool, typer.Option("--accept-licence", help="Accept the model's terms, which this verb shows without it.")
     ] = False,
+    revision: Annotated[
+        str | None,
+        typer.Option("--revision", metavar="COMMIT", help="Of a model of the hub. [the card's, else the newest]"),
+    ] = None,
 ) -> None:
     """Fetch a model into the store. One of the two commands that open the network; it says so."""
     import sys
@@ -73,7 +81,11 @@ def pull(
 
     offline.go_offline()
     folder = models.pull(
-        name, progress=lambda line: print(line, file=sys.stderr), source=source, accept_licence=accept_licence
+        name,
+        progress=lambda line: print(line, file=sys.stderr),
+        source=source,
+        accept_licence=accept_licence,
+        revision=revision,
     )
     print(folder)
 
@@ -104,6 +116,66 @@ def verify(
             print("No models here. Try: ddx-local models pull smollm2-135m")
     if any(item.level == "error" for items in found.values() for item in items):
         raise typer.Exit(4)
+
+
+@app.command("add", epilog="Example: ddx-local models add ~/downloads/Qwen3-4B --as qwen3-4b")
+def add(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A hub's snapshot, or a folder of another store.")],
+    name: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="The model's card. [what its manifest or the folder says]"),
+    ] = None,
+) -> None:
+    """Copy a model folder into the store, after the checks of `verify`; no network."""
+    import sys
+
+    from ddx_local import models, offline
+
+    offline.go_offline()
+    print(models.add(folder, name, progress=lambda line: print(line, file=sys.stderr)))
+
+
+@app.command("rm", epilog="Example: ddx-local models rm gemma3-270m --yes")
+def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+    """Delete a model from the store."""
+    import sys
+
+    from ddx_local import models
+    from ddx_local.errors import UsageError
+
+    folder = models.snapshot(name)
+    asked = sys.stdin is not None and sys.stdin.isatty()
+    if not yes and not (asked and typer.confirm(f"Delete {folder}?")):
+        raise UsageError("nothing was deleted", "Give --yes to delete without being asked.")
+    print(f"deleted {models.remove(name)}")
+
+
+@app.command("fit", epilog="Example: ddx-local models fit qwen2.5-7b --device cuda --memory 24")
+def fit(
+    name: Name,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda. [what this machine has]")] = None,
+    memory: Annotated[
+        float | None, typer.Option(min=0.1, metavar="GIB", help="GiB of another machine, or of its GPUs. [this one's]")
+    ] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. [float32 on a CPU]")] = None,
+    context: Annotated[int | None, typer.Option(min=256, help="Tokens of a sequence. [the model's]")] = None,
+    sequences: Annotated[int, typer.Option(min=1, help="Sequences computed at once.")] = 64,
+    quantization: Annotated[str | None, typer.Option(help="bitsandbytes-4bit, bitsandbytes-8bit or fp8.")] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Whether a model fits a memory, with numbers and one command to type; loads nothing."""
+    from ddx_local.cli.fit import show_fit
+
+    show_fit(
+        name,
+        device=device,
+        gib=memory,
+        dtype=dtype,
+        context=context,
+        sequences=sequences,
+        quantization=quantization,
+        json_out=json_out,
+    )
 
 
 def _count(number: int) -> str:

@@ -1,4 +1,4 @@
-"""`ddx-local runs`: the history of this machine: list, show, resume, replay, export, remove."""
+"""`ddx-local runs`: the history of this machine: list, show, resume, replay, export, remove, purge."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -231,6 +231,33 @@ def remove(
     for row in rows:
         opened.remove(row.run_id)
         print(f"deleted {row.run_id}")
+
+
+@app.command("purge", epilog="Example: ddx-local runs purge --before 2026-01-01 --yes")
+def purge(
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="A date such as 2026-01-31 (UTC), or an age such as 30d. [the setting retention_days]"),
+    ] = None,
+    store: StoreOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete all runs from before a day, with their texts; this cannot be undone."""
+    from ddx_local import retention
+    from ddx_local.errors import UsageError
+    from ddx_local.settings import load
+
+    limit = retention.limit(before, load(store=store).retention_days)
+    opened = _open(store)
+    old = retention.expired(opened, limit)
+    if not old:
+        print(f"no runs from before {limit:%Y-%m-%d %H:%M} UTC")
+        return
+    if not yes and not _confirmed(f"Delete {len(old)} run(s) from before {limit:%Y-%m-%d %H:%M} UTC, with their texts?"):
+        raise UsageError("nothing was deleted", "Give --yes to delete without being asked.")
+    gone = retention.purge(opened, old)
+    kept = f"; {len(old) - len(gone)} are being worked on and stay" if len(gone) < len(old) else ""
+    print(f"deleted {len(gone)} run(s){kept}")
 
 
 def _confirmed(question: str) -> bool:

@@ -18,14 +18,20 @@ Examples:
 
 def serve(
     model: Annotated[str | None, typer.Option(help="Model: see `ddx-local models list`. [smollm2-135m]")] = None,
-    host: Annotated[str, typer.Option(help="Numeric address to listen on; others than loopback need a key and TLS.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Numeric address to listen on; others than loopback need a key and TLS.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8000,
     uds: Annotated[Path | None, typer.Option(metavar="PATH", help="Listen on a Unix socket instead.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Made-up answers, no model: to look at the panel.")] = False,
-    keys: Annotated[Path | None, typer.Option(metavar="FILE", help="File of API keys. [keys.json beside the settings]")] = None,
+    keys: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File of API keys. [keys.json beside the settings]")
+    ] = None,
     ssl_certfile: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")] = None,
     ssl_keyfile: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS private key, PEM.")] = None,
-    allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Host name to answer to; repeatable.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Host name to answer to; repeatable.")
+    ] = None,
     store: Annotated[Path | None, typer.Option(help="Run store to use.")] = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep nothing on disk.")] = False,
     engine: Annotated[str | None, typer.Option(help="vllm, transformers or scripted. [vllm]")] = None,
@@ -36,7 +42,9 @@ def serve(
     gpu_memory_fraction: Annotated[float | None, typer.Option(help="Share of the GPU's memory. [0.9]")] = None,
     tensor_parallel: Annotated[int | None, typer.Option(help="GPUs that share each layer. [1]")] = None,
     quantization: Annotated[str | None, typer.Option(help="As vLLM names it, or bitsandbytes-4bit, -8bit.")] = None,
-    thinking: Annotated[bool | None, typer.Option("--thinking/--no-thinking", help="Let a thinking model think.")] = None,
+    thinking: Annotated[
+        bool | None, typer.Option("--thinking/--no-thinking", help="Let a thinking model think.")
+    ] = None,
     per_minute: Annotated[int, typer.Option(min=1, help="Requests a minute of one key.")] = 3000,
     at_once: Annotated[int, typer.Option(min=1, help="Model requests in flight.")] = 64,
     runs_at_once: Annotated[int, typer.Option(min=1, help="Runs in flight.")] = 8,

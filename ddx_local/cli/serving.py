@@ -54,7 +54,9 @@ def run(wished: Wished) -> None:
     # The demonstration shows made-up answers to whoever is at this machine.
     keys = keys_.Keys(None if wished.demo and place.local and wished.keys is None else key_path)
     if wished.keys is not None and not keys.needed:
-        raise UsageError(f"--keys {wished.keys}: holds no key", "Add one: `ddx-local keys add --name NAME --keys FILE`.")
+        raise UsageError(
+            f"--keys {wished.keys}: holds no key", "Add one: `ddx-local keys add --name NAME --keys FILE`."
+        )
     check(place, has_keys=keys.needed, key_path=key_path)
     open_engine = opener(settings, demo=wished.demo, delay=wished.demo_delay, say=_say, keeps=wished.keeps)
     opened = listen(place)

@@ -46,6 +46,7 @@ def print_result(document: Document, text: str, console: Console | None = None) 
         for entry in document["differential"]:
             _entry(entry, console)
     _beside(document, console)
+    _turns(document, console)
     if document["differential"]:
         sides = (("for", FOR), ", ", ("against", AGAINST), " or ", ("both", BOTH), ":")
         heading = Text.assemble(("The case", "bold"), ", with evidence ", *sides)
@@ -89,6 +90,8 @@ def _ranking(document: Document, console: Console) -> None:
 
 
 def _flags(entry: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    if entry.get("kind"):
+        yield (f"  {entry['kind']}", "dim")
     if entry["critical"]:
         yield ("  critical", "bold red")
     if entry["entered_in"] == "refinement":
@@ -115,6 +118,25 @@ def _entry(entry: Mapping[str, Any], console: Console) -> None:
         quote = Text.assemble(f"“{_line(item['quote'])}”", _by(item["by"]))
         rows.add_row(Text(word, style.split()[0]), quote)
     if rows.row_count:
+        console.print(Padding(rows, (0, 0, 0, INDENT)))
+
+
+def _turns(document: Document, console: Console) -> None:
+    """Points of treatment, and the turns of a planned investigation, of methods that have them."""
+    if treatment := document.get("treatment", ()):
+        console.print(Text("\nTreatment", "bold"))
+        for point in treatment:
+            console.print(Padding(Text(_line(point)), (0, 0, 0, INDENT)))
+    if turns := document.get("investigations", ()):
+        console.print(Text("\nInvestigation", "bold"))
+        rows = _grid()
+        for item in turns:
+            outcome = ("planned anew", "red") if item["replanned"] else ("as expected", "green")
+            told = Text.assemble(f"{_line(item['strategy'])}: ", outcome, f" (conflict {item['conflict']:.2f})")
+            rows.add_row(Text(f"turn {item['turn']}", "dim"), told)
+            for found in item["observations"]:
+                answer = f"“{_line(found['quote'])}”" if found["quote"] else "not recorded"
+                rows.add_row(Text(), Text.assemble(f"{_line(found['asked'])}: {answer}", _by([found["by"]])))
         console.print(Padding(rows, (0, 0, 0, INDENT)))
 
 

@@ -8,10 +8,12 @@ Source: HL7 FHIR Release 4 (4.0.1).
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 from ddx_local.case import Case
+from ddx_local.clinical import fhir_words as words
 from ddx_local.clinical.fhir_bundle import Bundle, Held, bundle
 from ddx_local.clinical.fhir_lines import BASIC, FURTHER, INITIAL, READERS, Line
 from ddx_local.clinical.fhir_models import (
@@ -33,6 +35,12 @@ OLDEST = 90
 """Years from which on an age says who somebody is."""
 
 REMOVED = "[removed]"
+_WHO = (
+    ("name", ("text", "family", "given")),
+    ("telecom", ("value",)),
+    ("identifier", ("value",)),
+    ("address", ("text", "line", "postalCode")),
+)
 _DIAGNOSIS = "it is a diagnosis of this encounter, which may be the answer; --with-diagnoses keeps it"
 
 
@@ -52,12 +60,14 @@ def from_bundle(data: Mapping[str, Any], where: str, reading: Reading) -> Taken:
     remarks: list[Remark] = []
     whole = bundle(data, where, remarks)
     index = _index_encounter(whole)
+    if not reading.with_diagnoses:
+        whole = _without_diagnoses(whole, index, remarks)
     lines: list[Line] = []
     grouped = _grouped(whole)
     for item in whole.held:
         _unread(item.resource, item.kind, remarks)
         reads = READERS.get(item.kind)
-        if reads is None or (not reading.with_diagnoses and _is_diagnosis(item, whole, index, remarks)):
+        if reads is None:
             continue
         try:
             line = reads(item, whole, remarks)
@@ -73,6 +83,8 @@ def from_bundle(data: Mapping[str, Any], where: str, reading: Reading) -> Taken:
     form: dict[str, list[str]] = {BASIC: [_person(whole.patient, index, lines, remarks)]}
     for line in sorted(lines, key=lambda line: (line.rank, line.date, line.text)):
         form.setdefault(line.section, []).append(_scrubbed(line.text, whole.patient, remarks))
+    if any(name in text.casefold() for parts in form.values() for text in parts for name in whole.withheld):
+        remarks.append(Remark("warning", "case text", "another resource names a diagnosis that is left out"))
     text, sections = laid_out({name: "\n".join(part for part in parts if part) for name, parts in form.items()})
     return Taken(Case("", text), "FHIR R4 bundle", counted(remarks), sections)
 
@@ -99,32 +111,34 @@ def _grouped(whole: Bundle) -> frozenset[int]:
     return frozenset(item.place for item in found if item and isinstance(item.resource, Observation))
 
 
-def _is_diagnosis(item: Held, whole: Bundle, index: Held | None, remarks: list[Remark]) -> bool:
+def _without_diagnoses(whole: Bundle, index: Held | None, remarks: list[Remark]) -> Bundle:
+    """The bundle without the conditions that may be the answer; their names are withheld from other lines."""
+    kept, withheld = [], set[str]()
+    for item in whole.held:
+        if isinstance(item.resource, Condition) and _is_diagnosis(item.resource, item.place, whole, index):
+            remarks.append(Remark("left out", "Condition", _DIAGNOSIS))
+            withheld |= words.told_by(item.resource.code)
+            continue
+        if isinstance(item.resource, Condition) and not item.resource.category:
+            why = "it has no category; it is taken for medical history, not for a diagnosis of this encounter"
+            remarks.append(Remark("guessed", "Condition", why))
+        kept.append(item)
+    return replace(whole, held=tuple(kept), withheld=frozenset(withheld))
+
+
+def _is_diagnosis(condition: Condition, place: int, whole: Bundle, index: Held | None) -> bool:
     """Whether a condition may be the answer: a diagnosis of the encounter that the case is about, or only suspected."""
-    resource = item.resource
-    if not isinstance(resource, Condition):
-        return False
-    verified = codes([resource.verificationStatus] if resource.verificationStatus else [])
-    held = whole.find(resource.encounter, resource) if resource.encounter else None
-    earlier = held is not None and index is not None and held.place != index.place
-    named = (
-        [whole.find(entry.condition, index.resource) for entry in index.resource.diagnosis if entry.condition]
-        if index and isinstance(index.resource, Encounter)
-        else []
-    )
-    of_encounter = "encounter-diagnosis" in codes(resource.category) and not earlier
-    if (
-        of_encounter
-        or any(found and found.place == item.place for found in named)
-        or verified & {"provisional", "differential"}
-    ):
-        remarks.append(Remark("left out", "Condition", _DIAGNOSIS))
-        return True
-    if not resource.category and "refuted" not in verified:
-        remarks.append(
-            Remark("guessed", "Condition", "it has no category; it is taken for medical history, not for a diagnosis")
-        )
-    return False
+    verified = codes([condition.verificationStatus] if condition.verificationStatus else [])
+    of = whole.find(condition.encounter, condition) if condition.encounter else None
+    earlier = of is not None and index is not None and of.place != index.place
+    diagnosed = "encounter-diagnosis" in codes(condition.category) and not earlier
+    named = [
+        whole.find(entry.condition, index.resource)
+        for entry in (index.resource.diagnosis if index and isinstance(index.resource, Encounter) else ())
+        if index
+    ]
+    listed = any(found and found.place == place for found in named)
+    return diagnosed or listed or bool(verified & {"provisional", "differential"})
 
 
 def _concluded(line: Line, item: Held, reading: Reading, remarks: list[Remark]) -> Line:
@@ -201,25 +215,21 @@ def _scrubbed(text: str, patient: Patient, remarks: list[Remark]) -> str:
 
 
 def _identity(patient: Patient) -> Iterable[tuple[str, str]]:
-    extra = patient.model_extra or {}
-    found: list[tuple[str, str]] = [("id", patient.id)] if patient.id and len(patient.id) > 4 else []
+    """(field, text) of what says who the patient is, the longest text first. A short number may be a result as well."""
+    found: list[tuple[str, str]] = [("id", patient.id or "")]
     if patient.birthDate and len(patient.birthDate) == 10:
         found.append(("birthDate", patient.birthDate))
-    for field, parts in (
-        ("name", ("text", "family", "given")),
-        ("telecom", ("value",)),
-        ("identifier", ("value",)),
-        ("address", ("text", "line", "postalCode")),
-    ):
-        for item in extra.get(field) or []:
-            for part in parts if isinstance(item, dict) else ():
-                values = item.get(part)
-                found += [
-                    (field, value)
-                    for value in (values if isinstance(values, list) else [values])
-                    if isinstance(value, str) and len(value.strip()) > 2
-                ]
-    return sorted(found, key=lambda pair: (-len(pair[1]), pair))
+    for field, parts in _WHO:
+        items = (patient.model_extra or {}).get(field)
+        for item in items if isinstance(items, list) else ():
+            values = [item.get(part) for part in parts] if isinstance(item, dict) else []
+            texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
+            found += [(field, text.strip()) for text in texts if isinstance(text, str)]
+    least = {"name": 3}
+    fits = [(field, text) for field, text in found if len(text) >= least.get(field, 5)]
+    # An id without a number may be a word: `patient`, `example`.
+    fits = [(field, text) for field, text in fits if field != "id" or re.search(r"\d", text)]
+    return sorted(fits, key=lambda pair: (-len(pair[1]), pair))
 
 
 def _listed(remarks: Iterable[Remark]) -> str:

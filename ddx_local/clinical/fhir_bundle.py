@@ -44,12 +44,14 @@ class Bundle:
         held: All other resources that can be read, in the bundle's order.
         known: Name -> resource, of everything in the bundle; None for what is there and cannot be read.
         patient_names: The names of the patient.
+        withheld: Words and codes of the diagnoses that do not become text, in small letters.
     """
 
     patient: Patient
     held: tuple[Held, ...]
     known: Mapping[str, Held | None]
     patient_names: frozenset[str]
+    withheld: frozenset[str] = frozenset()
 
     def find(self, reference: Reference | None, owner: Resource) -> Held | None:
         """What a reference of `owner` means; None where it leads nowhere."""

@@ -51,7 +51,9 @@ def encounter(item: Held, whole: Bundle, remarks: Remarks) -> Line | None:
     resource = _as(item, models.Encounter)
     kind = _CLASSES.get(resource.class_.code or "", "") if resource.class_ else ""
     kind = kind or (line(resource.class_.display or "") if resource.class_ else "")
-    reasons = [concept(reason) for reason in resource.reasonCode]
+    reasons = [concept(reason) for reason in resource.reasonCode if not words.told_by(reason) & whole.withheld]
+    if len(reasons) < len(resource.reasonCode):
+        remarks.append(Remark("left out", "Encounter.reasonCode", "it is a diagnosis that is left out"))
     for reason in resource.reasonReference:
         found = whole.find(reason, resource)
         # A reason that is a condition is the condition's own line, unless that is a diagnosis.

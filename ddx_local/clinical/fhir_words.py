@@ -63,6 +63,15 @@ def codes(values: Iterable[Concept]) -> frozenset[str]:
     return frozenset(coding.code for value in values for coding in value.coding if coding.code)
 
 
+def told_by(value: Concept | None) -> frozenset[str]:
+    """All words and codes by which a concept can be known, in small letters."""
+    if value is None:
+        return frozenset()
+    texts = [value.text, *(coding.display for coding in value.coding)]
+    pairs = [f"{coding.system}|{coding.code}" for coding in value.coding if coding.code]
+    return frozenset(line(text).casefold() for text in (*texts, *pairs) if text and text.strip())
+
+
 def loinc(value: Concept | None) -> str | None:
     """The first LOINC code of a concept."""
     if value is None:

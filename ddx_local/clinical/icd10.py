@@ -94,8 +94,11 @@ class Icd10:
 
     def __init__(self, alike: Alike | None = None) -> None:
         self.alike = alike
+        self._lock = asyncio.Lock()
 
     async def __call__(self, about: Codes) -> list[list[list[str | bool]]]:
+        async with self._lock:  # many cases may end at once, and the classification is to be read once
+            await asyncio.to_thread(table)
         return [await self._one(name, about.most, about.fitting_only) for name in about.names]
 
     async def _one(self, name: str, most: int, fitting_only: bool) -> list[list[str | bool]]:

@@ -22,7 +22,7 @@ from ddx_local.clinical.taken import (
     says_who,
     shown,
 )
-from ddx_local.errors import InputError, UsageError
+from ddx_local.errors import InputError, UsageError, nearest
 
 TEXT_KEYS = ("text", "case")
 """Keys of our own form."""
@@ -35,6 +35,31 @@ LIKELY_TEXT = (
 
 PARTS = ("text", "id", *NAMES)
 """What `--column` may give a column for."""
+
+
+def parse_columns(pairs: Sequence[str]) -> dict[str, str]:
+    """`--column text=NAME,id=NAME` as part -> column.
+
+    Raises:
+        UsageError: Not of this form, an unknown part, a part twice, or a text beside sections.
+    """
+    found: dict[str, str] = {}
+    for pair in (part for value in pairs for part in value.split(",")):
+        part, mark, column = (word.strip() for word in pair.partition("="))
+        if not mark or not column:
+            raise UsageError(
+                f"--column {shown(pair)}: is not of the form PART=COLUMN", "For example --column text=note,id=case."
+            )
+        if part not in PARTS:
+            raise UsageError(f"--column: no part `{shown(part)}` of a case: {nearest(part, list(PARTS))}")
+        if part in found:
+            raise UsageError(f"--column: `{part}` is given twice")
+        found[part] = column
+    if found and "text" in found and set(found) - {"text", "id"}:
+        raise UsageError("--column: a case has either a text or sections", "Leave `text` out, or the sections.")
+    if found and not set(found) - {"id"}:
+        raise UsageError("--column: names no column for the text", "Add text=NAME, or a section's name.")
+    return found
 
 
 def from_object(item: Any, where: str, reading: Reading, form: str = "JSON") -> Taken:

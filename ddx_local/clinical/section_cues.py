@@ -17,6 +17,11 @@ LEAST = 2
 MARGIN = 2
 """By how much a section must outweigh the next."""
 
+LEAST_CHARACTERS = 8
+
+LONGEST = 1500
+"""Characters of a sentence; what is longer is no sentence, and says something of everything."""
+
 MOST_BETWEEN = 4
 """Sentences that say nothing and go with those around them."""
 
@@ -32,6 +37,8 @@ def assign(sentences: Sequence[str]) -> tuple[str | None, ...]:
 
 
 def _section(sentence: str) -> str | None:
+    if not LEAST_CHARACTERS <= len(sentence) <= LONGEST:
+        return None
     weights = {
         name: sum(weight for weight, pattern in cues if pattern.search(sentence)) for name, cues in _cues().items()
     }

@@ -20,7 +20,7 @@ LONGEST = 80
 _GAP = r"[^\S\r\n]"
 _MARKS = (
     rf"(?P<marks>{_GAP}*(?:>{_GAP}*)?(?:(?P<level>\#{{1,6}}){_GAP}*)?(?:[-*•●▪]{_GAP}+)?(?P<bold>\*\*|__)?"
-    rf"(?:\(?(?:[0-9٠-٩]{{1,2}}(?:\.[0-9]{{1,2}})*|[A-Za-z]|[IVX]{{1,5}})[.):-]{_GAP}*)?(?:\*\*|__)?[\[【<(]?)"
+    rf"(?:\(?(?:[0-9٠-٩]{{1,2}}(?:\.[0-9]{{1,2}})*|[A-Za-z]|[IVX]{{1,5}})[.):-]{_GAP}*|[0-9]{{1,2}}(?:\.[0-9]{{1,2}})+{_GAP}+)?(?:\*\*|__)?[\[【<(]?)"
 )
 # The shortest run of words that one of the ends follows: a colon, a dash, a bar, a tab, or the end of the line.
 _LINE = re.compile(
@@ -32,7 +32,7 @@ _INLINE = re.compile(
     r"(?<=[.!?؟。;؛)\]”\"*])\s+(?:\*\*|__)?(?P<words>[^\W\d_][^:：\r\n.;!?]{1,60}?)(?:\*\*|__)?\s?[:：]"
 )
 _CAPITALS = re.compile(rf"^{_GAP}*(?P<words>[A-Z][A-Z/&-]*(?:{_GAP}[A-Z/&-]{{2,}}){{1,4}})(?={_GAP}+\S)", re.MULTILINE)
-_ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]")
+_ASIDE = re.compile(r"\s*[(\[][^)\]]*(?:[)\]]|\Z)")
 _PARTS = re.compile(r"\s*(?:/|&|\+|,|،|\band\b)\s*|\s+و\s*(?=ال)")
 _ARABIC = str.maketrans({"أ": "ا", "إ": "ا", "آ": "ا", "ى": "ي", "ة": "ه", "ـ": None})
 _VOWELS = re.compile("[\u064b-\u0652\u200e\u200f]")

@@ -112,7 +112,7 @@ def parse_display(unit: str) -> Unit | None:
     bare = " ".join(unit.replace("µ", "u").replace("μ", "u").split())
     code = _DISPLAY.get(bare.casefold())
     if code is None:
-        code = bare.replace("IU", "[IU]").replace("[[IU]]", "[IU]")
+        code = bare.replace("IU", "[IU]").replace("[[IU]]", "[IU]").replace("Eq", "eq")
         code = re.sub(r"^(?:[x×]\s?)?10\s?[\^*]?\s?([36912]{1,2})\s?/", r"10*\1/", code)
         code = code.replace("⁹", "9").replace("²", "2").replace("³", "3")
     return parse(code)

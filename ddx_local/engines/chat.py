@@ -71,8 +71,10 @@ class Chat:
         prompt = self.ids(request.messages, answer_prefix=prefix)
         text = self._text(request.messages) + prefix + blank
         found: list[list[int]] = []
-        for number, label in enumerate(request.labels, start=1):
-            joined = self.plain_ids(text + self._inert(label))
+        # In one call: the tokenizer reads several texts at once faster than one after another.
+        whole = [text + self._inert(label) for label in request.labels]
+        tokens = self.tokenizer(whole, add_special_tokens=False)["input_ids"] if whole else []
+        for number, joined in enumerate(tokens, start=1):
             if joined[: len(prompt)] != prompt or len(joined) == len(prompt):
                 raise CaseError(
                     f"{request.what}: label {number} of {len(request.labels)} does not begin where a token begins, after "

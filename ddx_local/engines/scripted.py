@@ -24,6 +24,7 @@ _MARKS = {"system": 256, "user": 257, "assistant": 258, "answer": 259, "end": 26
 """Token ids beside the bytes, so that one text in two messages is not the same prompt as in one."""
 
 _END_OF_STRING, _END_OF_LIST = b'"', b"]}"
+_LETTERS = frozenset(byte for byte in range(256) if chr(byte).isascii() <= chr(byte).isalnum())
 
 
 class ScriptedEngine:
@@ -208,5 +209,6 @@ def _pick(allowed: Sequence[int], chance: random.Random, policy: Policy, out: by
     if policy == "shortest" and ends:
         return ends[0]
     if policy == "longest" and others:
-        return chance.choice(others)
+        # Names of one long word each: no method takes them for one, and they are compared quickly.
+        return chance.choice([byte for byte in others if byte in _LETTERS] or others)
     return chance.choice(allowed)

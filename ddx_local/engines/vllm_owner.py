@@ -81,6 +81,18 @@ def _plain(request_id: str) -> str:
 
 
 def _build(settings: VllmSettings) -> Any:
+    prepare(settings)
+    from vllm import EngineArgs
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+    from ddx_local.engines.vllm_forced import ForcedDecoding
+
+    arguments = EngineArgs(**settings.engine_arguments(), logits_processors=[ForcedDecoding])
+    return LLMEngine.from_engine_args(arguments)
+
+
+def prepare(settings: VllmSettings) -> None:
+    """Set this process's environment for vLLM, before its first import."""
     refuse_hopeless(settings)
     if settings.device == "cpu":
         # vLLM would keep a core free for its own front end, which in one process is this very thread.
@@ -92,13 +104,6 @@ def _build(settings: VllmSettings) -> Any:
     # Forced decoding is a logits processor, which only the first model runner calls.
     os.environ.setdefault("VLLM_USE_V2_MODEL_RUNNER", "0")
     _quieten()
-    from vllm import EngineArgs
-    from vllm.v1.engine.llm_engine import LLMEngine
-
-    from ddx_local.engines.vllm_forced import ForcedDecoding
-
-    arguments = EngineArgs(**settings.engine_arguments(), logits_processors=[ForcedDecoding])
-    return LLMEngine.from_engine_args(arguments)
 
 
 def _quieten() -> None:
@@ -146,11 +151,11 @@ def start_error(error: BaseException, settings: VllmSettings) -> EngineStartErro
         hint = f"Leave --quantization out, or name one that `{settings.card.name}` comes in."
     elif "dtype" in cause:
         hint = "Leave --dtype out, or use float32, bfloat16 or float16."
-    elif ("memory" in cause.lower() or "bad_alloc" in cause) and (told := shortage(settings)):
-        cause, hint = f"{cause}: {told[0]}", told[1]
-    elif "memory" in cause.lower():
+    elif "memory" in cause.lower() or "bad_alloc" in cause:
         hint = (
             f"Give the engine less: a shorter context (--max-model-len, now {settings.context}), a smaller KV cache "
             f"(--kv-cache-gib, now {settings.kv_cache_gib}), or a smaller model."
         )
+        if told := shortage(settings):
+            cause, hint = f"{cause}: {told[0]}", f"{told[1]} {hint}"
     return EngineStartError(f"vLLM could not load `{settings.card.name}` ({settings.device}): {cause}", hint)

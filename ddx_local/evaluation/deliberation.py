@@ -31,8 +31,8 @@ class Discussion:
     """One case's discussion.
 
     Args:
-        first_named: Final-list diagnosis -> (stage, step) of the first answer that names it; without those nobody named.
-        late: Final-list diagnosis -> whether it came late.
+        first_named: True positive -> (stage, step) of the first answer that names it; without those that nobody named.
+        late: True positive -> whether it came late.
         firsts: Role, in order of its first answer -> whether its first leading diagnosis is a gold.
         moves: Role -> first and last leading diagnosis, wrong or correct.
         changed: Role -> whether its last leading diagnosis is another than its first.
@@ -59,7 +59,7 @@ def discussion(
     Args:
         events: The case's events, in order.
         text_of: Text by its address.
-        final: The final list's diagnoses.
+        final: The true positives, as the final list names them.
         golds: What is right.
     """
     asked = {(e.round, e.key): e for e in events if isinstance(e, Asked)}

@@ -11,6 +11,8 @@ from ddx_local.evaluation.metrics import Sets, macro
 
 SIZE = 5
 NEIGHBOURS = 10
+BLOCK = 256
+"""Cases compared with all others at once."""
 
 
 def floors(cases: Sequence[LabelledCase]) -> dict[str, float]:
@@ -19,12 +21,12 @@ def floors(cases: Sequence[LabelledCase]) -> dict[str, float]:
     if len(cases) < 2:
         return {}
     every = Counter(key for golds in keys for key in golds)
-    found = {"commonest": _f1([{key for key, _ in every.most_common(SIZE)}] * len(cases), keys)}
+    found = {"commonest": _f1([_most(every)] * len(cases), keys)}
     if any("specialty" in case.groups for case in cases):
         found["commonest_of_specialty"] = _f1(_of_specialty(cases, keys), keys)
-    order = _neighbours(cases)
-    found["nearest_case"] = _f1([keys[places[0]] for places in order], keys)
-    found["ten_nearest_vote"] = _f1([_vote(places[:NEIGHBOURS], keys) for places in order], keys)
+    near = _neighbours(cases)
+    found["nearest_case"] = _f1([keys[places[0][0]] for places in near], keys)
+    found["ten_nearest_vote"] = _f1([_vote(places, keys) for places in near], keys)
     return found
 
 
@@ -39,21 +41,35 @@ def _of_specialty(cases: Sequence[LabelledCase], keys: Sequence[set[str]]) -> li
     found = []
     for case, golds in zip(cases, keys, strict=True):
         left = tallies[case.groups.get("specialty", "")] - Counter(golds)
-        found.append({key for key, _ in left.most_common(SIZE)})
+        found.append(_most(left))
     return found
 
 
-def _vote(places: Sequence[int], keys: Sequence[set[str]]) -> set[str]:
-    votes = Counter(key for place in places for key in sorted(keys[place]))
-    return {key for key, _ in votes.most_common(SIZE)}
+def _most(counts: Counter[str]) -> set[str]:
+    """The commonest names; ties by name, so that it is the same in every process."""
+    return set(sorted(counts, key=lambda key: (-counts[key], key))[:SIZE])
 
 
-def _neighbours(cases: Sequence[LabelledCase]) -> list[list[int]]:
-    """For each case the others by tf-idf cosine of the texts, the nearest first."""
+def _vote(near: Sequence[tuple[int, float]], keys: Sequence[set[str]]) -> set[str]:
+    """The names with most votes, each neighbour's weighed by how near it is."""
+    votes: dict[str, float] = {}
+    for place, cosine in near:
+        for key in sorted(keys[place]):
+            votes[key] = votes.get(key, 0.0) + cosine
+    return set(sorted(votes, key=lambda key: (-votes[key], key))[:SIZE])
+
+
+def _neighbours(cases: Sequence[LabelledCase]) -> list[list[tuple[int, float]]]:
+    """For each case its nearest others with their tf-idf cosines, the nearest first."""
     import numpy as np
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    table = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit_transform([case.case.text for case in cases])
-    cosines = (table @ table.T).toarray()
-    np.fill_diagonal(cosines, -1.0)
-    return [list(map(int, row)) for row in np.argsort(-cosines, axis=1, kind="stable")]
+    table = TfidfVectorizer(stop_words="english").fit_transform([case.case.text for case in cases])
+    found = []
+    for start in range(0, len(cases), BLOCK):
+        cosines = (table[start : start + BLOCK] @ table.T).toarray()
+        for offset, row in enumerate(cosines):
+            row[start + offset] = -1.0
+            order = np.argsort(-row, kind="stable")[:NEIGHBOURS]
+            found.append([(int(place), float(row[place])) for place in order if place != start + offset])
+    return found

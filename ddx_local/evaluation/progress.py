@@ -63,17 +63,15 @@ class Progress:
             self.show(self.line())
 
     def seconds_left(self) -> float | None:
-        """From tokens: what an arm's cases use on average, and how fast all tokens come; None before the first case."""
-        finished = sum(self.done.values())
+        """From tokens: what an arm's cases use on average, and how fast all tokens come; None until every arm has one case."""
         spent = sum(self._tokens.values())
         elapsed = self.clock() - self.began
-        if not finished or not spent or elapsed <= 0:
+        if not spent or elapsed <= 0 or not all(self.done[key] for key, count in self.owed.items() if count):
             return None
-        ahead = 0.0
-        for key, count in self.owed.items():
-            done = self.done[key]
-            each = self._tokens[key] / done if done else spent / finished
-            ahead += max(0.0, count * each - self._tokens[key])
+        # A case that is under way has used tokens, too, so that an arm's mean comes down as its cases end.
+        ahead = sum(
+            (count - self.done[key]) * self._tokens[key] / self.done[key] for key, count in self.owed.items() if count
+        )
         return ahead / (spent / elapsed)
 
     def line(self) -> str:

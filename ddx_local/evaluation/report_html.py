@@ -3,13 +3,15 @@
 import json
 from html import escape
 
-from ddx_local.evaluation.report_sections import Section, sections
+from ddx_local.evaluation.report_section import Section
+from ddx_local.evaluation.report_sections import sections
 from ddx_local.evaluation.report_svg import pictures
 from ddx_local.evaluation.report_table import Json
 
 _STYLE = """body{font:15px/1.45 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222;background:#fff}
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #bbb}.wide{overflow-x:auto}
-table{border-collapse:collapse;font-size:.86em}th,td{text-align:left;vertical-align:top;padding:.25em .6em;border-bottom:1px solid #ddd}
+table{border-collapse:collapse;font-size:.86em}
+th,td{text-align:left;vertical-align:top;padding:.25em .6em;border-bottom:1px solid #ddd}
 th{background:#f3f3f3}ul{padding-left:1.2em}figure{margin:1.5em 0}figcaption{font-weight:600}svg{max-width:100%;height:auto}
 pre{white-space:pre-wrap}.note{color:#555}"""
 

@@ -1,23 +1,11 @@
 """A report as titled tables and lines, which every rendering shares: text, Markdown, LaTeX, HTML."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
-from ddx_local.evaluation import viability
+from ddx_local.evaluation.report_section import Section, number, span
+from ddx_local.evaluation.report_sections_talk import calibration, floors, stamp, talk, viable
 from ddx_local.evaluation.report_table import Json
-from ddx_local.evaluation.statistics import Interval
-
-Value = Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A title, lines of text, and a table (its first row is the head)."""
-
-    title: str
-    lines: tuple[str, ...] = ()
-    table: tuple[tuple[str, ...], ...] = field(default=())
 
 
 def sections(report: Json) -> list[Section]:
@@ -31,37 +19,32 @@ def sections(report: Json) -> list[Section]:
         _lift(report),
         _rescue(report),
         _groups(report),
-        _talk(report),
-        _calibration(report),
-        _floors(report),
-        _viability(report),
-        _stamp(report),
+        talk(report),
+        calibration(report),
+        floors(report),
+        viable(report),
+        stamp(report),
     ]
-
-
-def span(value: Value, digits: int = 3, sign: str = "") -> str:
-    """A value with its interval."""
-    if value is None:
-        return "undefined"
-    return f"{value['value']:{sign}.{digits}f} [{value['low']:{sign}.{digits}f}, {value['high']:{sign}.{digits}f}]"
-
-
-def number(value: Any, digits: int = 3) -> str:
-    return "undefined" if value is None else f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
 
 def _about(report: Json) -> Section:
     data, suite, policies = report["data"], report["suite"], report["policies"]
     chosen = f"{data['n']} cases, {data['golds']} golds" + ("" if data["ranked"] else ", gold without order")
+    models = dict.fromkeys(arm["model"] for arm in report["arms"])
     rows = [
         f"suite {suite['name']}: {suite['description']}".rstrip(": "),
         f"benchmark {report['bench_id']}, {report['created_at']}, {report['status']}, ddx-local {report['package_version']}",
         f"data {data['name']} ({chosen}), sha256 {data['sha256'][:16]}, licence: {data['licence']}",
-        f"models {', '.join(suite['models'])}; seeds {', '.join(map(str, suite['seeds']))} (a placebo's are others)",
+        f"models {', '.join(models)}; seeds {', '.join(map(str, suite['seeds']))} (a placebo's are others)",
         f"matcher: {report['matcher']['error_line']}",
         f"hierarchy {policies['hierarchy']}; k {', '.join(f'{arm}: {k}' for arm, k in policies['k'].items())}",
-        f"denominator: {policies['denominator']}; {policies['seeds']}; intervals {policies['intervals']}; sd with ddof {policies['ddof']}",
+        f"denominator: {policies['denominator']}; {policies['seeds']}",
+        f"intervals {policies['intervals']}; standard deviations with ddof {policies['ddof']}",
     ]
+    if any(arm["model"] == "scripted" for arm in report["arms"]):
+        rows.insert(
+            1, "SCRIPTED ENGINE: random words in the right form, no model; the figures say nothing about a method"
+        )
     if reliability := report["matcher"].get("reliability"):
         rows.append(
             f"judge: {reliability['pairs']} verdicts, {reliability['unread']} unread, agrees with itself in "
@@ -187,8 +170,10 @@ def _rescue(report: Json) -> Section:
     rows = [("model", "method", "baseline zeros", "rescued", "rate", "recall of those", "placebo rate", "net")]
     for item in report["comparisons"]:
         r = item["rescue"]
-        rows.append((item["model"], item["method"], str(r["n_zero"]), str(r["rescued"]), span(r["rate"]), number(r["recovered"]),
-                     span(r["placebo"]) if r["placebo"] else "no placebo", span(r["net"], sign="+") if r["net"] else "no placebo"))  # fmt: skip
+        placebo = span(r["placebo"]) if r["placebo"] else "no placebo"
+        net = span(r["net"], sign="+") if r["net"] else "no placebo"
+        rate, recall = span(r["rate"]), number(r["recovered"])
+        rows.append((item["model"], item["method"], str(r["n_zero"]), str(r["rescued"]), rate, recall, placebo, net))
     return Section("Rescue of the baseline's zeros", (), tuple(rows) if len(rows) > 1 else ())
 
 
@@ -196,70 +181,7 @@ def _groups(report: Json) -> Section:
     rows = [("model", "method", "group", "value", "n cases", "F1", "top-1")]
     for arm in report["arms"]:
         for group, values in arm["groups"].items():
-            rows += [(arm["model"], _named(arm), group, value or "(none)", str(part["n_cases"]), span(part["f1"]), f"{part['top1']:.3f}")
-                     for value, part in values.items()]  # fmt: skip
+            for value, part in values.items():
+                shown = str(part["n_cases"]), span(part["f1"]), f"{part['top1']:.3f}"
+                rows.append((arm["model"], _named(arm), group, value or "(none)", *shown))
     return Section("Apart by group", (), tuple(rows) if len(rows) > 1 else ())
-
-
-def _talk(report: Json) -> Section:
-    rows = [("model", "method", "true positives traced", "late share", "entered (stage step: n)", "W>C of W", "C>W of C", "changed",
-             "consensus", "batches to it", "error phi (pairs)", "counterfactuals: positive, median")]  # fmt: skip
-    for item in report["talk"]:
-        t = item["deliberation"]
-        moves, cpg = t["transitions"], t["counterfactuals"]
-        rows.append(
-            (
-                item["model"], item["arm"], f"{t['true_positives_traced']} of {t['true_positives']}", number(t["late_share"]),
-                ", ".join(f"{name}: {count}" for name, count in sorted(t["entered"].items())) or "none",
-                f"{number(moves['P_C_given_W'])} ({moves['WC']})", f"{number(moves['P_W_given_C'])} ({moves['CW']})",
-                f"{number(t['change_rate']['pooled'])} (n {t['change_rate']['n']})",
-                f"{number(t['consensus_rate'])} (n {t['consensus_cases']})", number(t["mean_batches_to_consensus"]),
-                f"{number(t['error_correlation']['mean_phi'])} ({t['error_correlation']['pairs']})",
-                "none" if cpg is None else f"{number(cpg['fraction_positive'])}, {number(cpg['median_signed'])} (n {cpg['kept']})",
-            )
-        )  # fmt: skip
-    means = tuple(dict.fromkeys(f"late: {item['deliberation']['late_means']}" for item in report["talk"]))
-    return Section("Deliberation", means, tuple(rows))
-
-
-def _calibration(report: Json) -> Section:
-    rows = [("model", "method", "n", "ECE", "Brier", "confidence: right (n)")]
-    for item in report["talk"]:
-        if found := item["calibration"]:
-            bins = "; ".join(f"{b['confidence']:.2f}: {b['right']:.2f} ({b['n']})" for b in found["bins"])
-            rows.append(
-                (item["model"], item["arm"], str(found["n"]), number(found["ece"]), number(found["brier"]), bins)
-            )
-    lines = [
-        f"escalation on {model}: of {found['n']} cases, threshold {found['best']['threshold']:.2f} gives F1 {found['best']['f1']:.3f} at "
-        f"{found['best']['tokens_per_case']:,.0f} tokens a case, {found['best']['escalated']:.0%} escalated ({found['note']})"
-        for model, found in report["escalation"].items()
-    ]
-    lines = lines or ["no escalation curve: it needs the methods auto and scot beside a baseline"]
-    return Section("Calibration and escalation", tuple(lines), tuple(rows) if len(rows) > 1 else ())
-
-
-def _floors(report: Json) -> Section:
-    rows = [
-        ("look-up", "macro F1"),
-        *((name.replace("_", " "), f"{value:.3f}") for name, value in report["floors"].items()),
-    ]
-    return Section("Floors (no model at all; a method below one knows less than a look-up)", (), tuple(rows))
-
-
-def _viability(report: Json) -> Section:
-    found = [
-        viability.Viability(**{**item, "gain": Interval(**item["gain"]), "by_seed": tuple(item["by_seed"])})
-        for item in report["viability"]
-    ]
-    return Section("Viability: does the method pay on this model?", tuple(viability.lines(found)))
-
-
-def _stamp(report: Json) -> Section:
-    digests = [f"inputs  {report['stamp']['inputs']}", f"results {report['stamp']['results']}"]
-    again = f"again: ddx-local bench verify {report['bench_id']}"
-    return Section("Stamp", (*digests, again, report["disclaimer"]))
-
-
-def table_of(section: Section) -> Sequence[tuple[str, ...]]:
-    return section.table

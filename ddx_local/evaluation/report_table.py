@@ -15,6 +15,9 @@ FORMAT_FAILURES = ("ParseError", "GrammarDeadEnd", "EmptyAnswer", "LengthStop", 
 """A model that cannot hold the form, apart from one that does not know the answer."""
 
 MOST_GROUPS = 12
+FEWEST_CASES = 4
+"""Cases for each value of a group, on average, from which the group is shown."""
+
 KS = (1, 3, 5, 10)
 
 Json = dict[str, Any]
@@ -154,7 +157,7 @@ def _groups(rows: Sequence[CaseScore]) -> Json:
         parts: dict[str, list[CaseScore]] = {}
         for row in rows:
             parts.setdefault(row.groups.get(name, ""), []).append(row)
-        if 2 <= len(parts) <= MOST_GROUPS:
+        if 2 <= len(parts) <= MOST_GROUPS and len({row.case_id for row in rows}) >= FEWEST_CASES * len(parts):
             found[name] = {
                 value: {
                     "n_cases": len({row.case_id for row in part}),

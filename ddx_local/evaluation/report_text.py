@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from ddx_local.evaluation.report_sections import Section, sections
+from ddx_local.evaluation.report_section import Section
+from ddx_local.evaluation.report_sections import sections
 from ddx_local.evaluation.report_table import Json
 
 _LATEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
           "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}"}  # fmt: skip
 
-NARROW = 110
-"""Columns from which a text table is turned, one block a row."""
+NARROW = 124
+"""Columns that a text table may take."""
 
 
 def text(report: Json) -> str:
@@ -22,17 +23,28 @@ def text(report: Json) -> str:
 
 
 def _plain(section: Section) -> list[str]:
-    table = section.table
-    if len(table) < 2:
+    """The table as it is, turned (a column for each row) where that is narrower, or one block a row."""
+    if len(section.table) < 2:
         return []
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    if sum(widths) + 2 * len(widths) <= NARROW:
-        return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    name = max(map(len, table[0]))
-    out = []
-    for row in table[1:]:
-        out += ["", *(f"  {head.ljust(name)}  {cell}" for head, cell in zip(table[0], row, strict=True))]
-    return out[1:]
+    shown = _without_constants(section.table)
+    for table in (shown, list(zip(*shown, strict=True))):
+        widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+        if sum(widths) + 2 * len(widths) <= NARROW:
+            return [
+                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+            ]
+    name = max(map(len, shown[0]))
+    blocks = (
+        ["", *(f"  {head.ljust(name)}  {cell}" for head, cell in zip(shown[0], row, strict=True))] for row in shown[1:]
+    )
+    return [line for block in blocks for line in block][1:]
+
+
+def _without_constants(table: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Without the column of the model where there is but one: the first section names it."""
+    if table[0][0] == "model" and len({row[0] for row in table[1:]}) == 1:
+        return [row[1:] for row in table]
+    return list(table)
 
 
 def markdown(report: Json) -> str:

@@ -127,7 +127,8 @@ async def _scored(run: PlannedRun, case: LabelledCase, store: Store, matcher: Ma
     predictions = distinct([str(entry["diagnosis"]) for entry in entries])
     found = await matcher.match(predictions, case.gold) if predictions else Matched((), None, None)
     probability = entries[0].get("probability") if entries else None
-    talk = _talk(read, store, run.run_id, predictions, case.gold) if read.events else None
+    hits = [predictions[place] for place, _, _ in found.pairs]
+    talk = _talk(read, store, run.run_id, hits, case.gold) if read.events else None
     return CaseScore(
         arm=run.arm,
         model=run.model,
@@ -164,10 +165,10 @@ def _prf(found: Matched, n_pred: int, n_gold: int) -> PRF:
     return PRF(sets.precision, sets.recall, sets.f1)
 
 
-def _talk(read: _Read, store: Store, run_id: str, final: Sequence[str], golds: Sequence[str]) -> Discussion:
+def _talk(read: _Read, store: Store, run_id: str, hits: Sequence[str], golds: Sequence[str]) -> Discussion:
     addresses = list({event.text for event in read.events if isinstance(event, Answered) and event.text})
     texts = store.texts(run_id, addresses)
-    return discussion(read.events, lambda address: texts[address], final, golds)
+    return discussion(read.events, lambda address: texts[address], hits, golds)
 
 
 def _read(store: Store, run_id: str, case_id: str) -> _Read:

@@ -14,6 +14,8 @@ import numpy.typing as npt
 Z_TWO_SIDED_95 = 1.959964
 Z_POWER_80 = 0.841621
 DRAWS = 10_000
+PIECE = 500_000
+"""Numbers that are drawn at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +104,12 @@ def wilson(k: int, n: int) -> Interval:
 def bootstrap_means(values: Sequence[float], seed: int = 12345, draws: int = DRAWS) -> npt.NDArray[np.float64]:
     """Means of `draws` resamples: `default_rng(seed).integers(0, n, (draws, n))`."""
     data = np.asarray(values, dtype=float)
-    drawn = np.random.default_rng(seed).integers(0, len(data), (draws, len(data)))
-    means: npt.NDArray[np.float64] = data[drawn].mean(axis=1)
-    return means
+    generator = np.random.default_rng(seed)
+    n = len(data)
+    # In pieces, which the generator draws as it would the whole: memory must not grow with the cases.
+    rows = max(1, PIECE // n)
+    sizes = [min(rows, draws - done) for done in range(0, draws, rows)]
+    return np.concatenate([data[generator.integers(0, n, (size, n))].mean(axis=1) for size in sizes])
 
 
 def bootstrap_mean(values: Sequence[float], seed: int = 12345, draws: int = DRAWS) -> Interval:

@@ -229,7 +229,12 @@ def _arm(given: Mapping[str, Any], where: str) -> Arm:
 def _match(given: Mapping[str, Any], judge: Mapping[str, Any], where: str) -> Match:
     _known(given, ("kind", "threshold", "assignment", "hierarchy", "model", "layer"), f"{where}, [match]")
     _known(judge, ("model", "engine", "repeat", "seed", "hierarchy"), f"{where}, [judge]")
-    found = Match(**{**({"kind": "judge"} if judge and "kind" not in given else {}), **given, **judge})
+    return checked_match({**({"kind": "judge"} if judge and "kind" not in given else {}), **given, **judge}, where)
+
+
+def checked_match(given: Mapping[str, Any], where: str) -> Match:
+    """A matcher's choice; raises `UsageError` for a name that there is not (the nearest are shown)."""
+    found = Match(**given)
     for value, known, name in (
         (found.kind, MATCHERS, "kind"),
         (found.hierarchy, HIERARCHIES, "hierarchy"),

@@ -8,12 +8,14 @@ The papers say / we do:
   samples that must name a diagnosis, and when none reaches it the most frequent one is kept, which is noted
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask, Flow, Step, ask, ask_each, note
+from ddx_local.methods.budget import sampled
 from ddx_local.methods.lists import entry, grouped, listed, named, roles
-from ddx_local.methods.proposals import read_proposals
+from ddx_local.methods.proposals import Proposal, read_proposals
 
 DIFFERENTIAL = Step("zero_shot/differential", lambda answer: read_proposals(answer["differential"]))
 
@@ -74,13 +76,13 @@ def zero_shot(case: Case, options: ZeroShotOptions) -> Flow[Differential]:
 def best_of_n(case: Case, options: BestOfNOptions) -> Flow[Differential]:
     """N samples in one batch; the score of a diagnosis is the share of samples that name it."""
     slots = {"case": case.text, "k": str(options.k)}
-    questions = {
-        f"sample {number}": Ask(DIFFERENTIAL, slots, f"sample {number}", options.temperature)
-        for number in range(1, options.n + 1)
-    }
-    samples = yield from ask_each(questions)
+
+    def draw(names: Sequence[str]) -> Flow[dict[str, tuple[Proposal, ...]]]:
+        return ask_each({name: Ask(DIFFERENTIAL, slots, name, options.temperature) for name in names})
+
+    samples = yield from sampled(draw, options.n)
     groups = grouped(named(samples))
-    share = {id(group): len(roles(group)) / options.n for group in groups}
+    share = {id(group): len(roles(group)) / len(samples) for group in groups}
     ranked = sorted(groups, key=lambda group: (-share[id(group)], min(place for _, place, _ in group)))
     kept = [group for group in ranked if share[id(group)] >= options.threshold]
     if not kept:

@@ -1,33 +1,31 @@
-"""Equal budgets: as many samples as `--budget-tokens` pays for, and debates that end while they can still conclude.
+"""Equal budgets: as many samples as `--budget-tokens` pays for, and loops that end while they can still conclude.
 
 Comparing methods at equal cost is what tells more thinking from more tokens. Without a budget nothing here has any effect.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ddx_local.flow import Ask, Flow, Spending, ask_each, note, spending
+from ddx_local.flow import Flow, Spending, note, spending
 
 A = TypeVar("A")
 
 PROBE = 5
 """Samples from which the cost of one is known."""
 
+Draw = Callable[[Sequence[str]], Flow[dict[str, A]]]
+"""Draws the samples of these names, all at once."""
 
-def sampled(build: Callable[[int], Ask[A]], n: int) -> Flow[dict[str, A]]:
-    """`n` samples of a question; under a budget as many as it pays for, at least one.
 
-    Args:
-        build: The question of the sample with a number, from 1; it is named `sample NUMBER`.
-        n: Samples without a budget.
-    """
+def sampled(draw: Draw[A], n: int) -> Flow[dict[str, A]]:
+    """`n` samples, named `sample NUMBER` from 1; under a budget as many as it pays for, at least one."""
 
-    def questions(first: int, count: int) -> Mapping[str, Ask[A]]:
-        return {f"sample {number}": build(number) for number in range(first, first + count)}
+    def names(first: int, count: int) -> list[str]:
+        return [f"sample {number}" for number in range(first, first + count)]
 
     before = yield from spending()
     if before.budget is None:
-        return (yield from ask_each(questions(1, n)))
+        return (yield from draw(names(1, n)))
     found: dict[str, A] = {}
     # One first, then a few, whose mean cost is more certain, then the rest at once.
     for most in (1, PROBE - 1, None):
@@ -35,7 +33,7 @@ def sampled(build: Callable[[int], Ask[A]], n: int) -> Flow[dict[str, A]]:
         left = affordable(before, now, len(found)) if found else 1
         more = left if most is None else min(most, left)
         if more > 0:
-            found |= yield from ask_each(questions(len(found) + 1, more))
+            found |= yield from draw(names(len(found) + 1, more))
     now = yield from spending()
     yield from note("budget", f"{len(found)} samples for {now.spent:,} of {before.budget:,} tokens (n without: {n})")
     return found
@@ -48,13 +46,21 @@ def affordable(before: Spending, now: Spending, samples: int) -> int:
     return max(0, round((now.budget - now.spent) / cost)) if cost > 0 else 0
 
 
-def pays_for_another(before: Spending, what: str) -> Flow[bool]:
-    """Whether a budget pays for another turn of a loop like the one since `before`, and for the conclusion after it.
+def pays_for_turn(start: Spending, done: int, what: str) -> Flow[bool]:
+    """Whether a budget pays for one more turn of a loop, and for the conclusion after it.
 
-    The conclusion is reckoned as dear as a turn. A loop that ends for this reason is noted, and the result says so.
+    Turns are reckoned at the mean cost of those since `start`, and so is the conclusion. A loop that ends for this reason is
+    noted, and the result says so.
+
+    Args:
+        start: The spending before the first turn.
+        done: Turns since then; the first turn is always paid for.
+        what: The loop, for the note.
     """
-    now = yield from spending()
-    if now.budget is None or now.spent + 2 * (now.spent - before.spent) <= now.budget:
+    if start.budget is None or done < 1:
         return True
-    yield from note("budget", f"{what} ends here: {now.spent:,} of {now.budget:,} tokens are used", degraded=True)
+    now = yield from spending()
+    if now.spent + 2 * (now.spent - start.spent) / done <= start.budget:
+        return True
+    yield from note("budget", f"{what} ends here: {now.spent:,} of {start.budget:,} tokens are used", degraded=True)
     return False

@@ -4,22 +4,29 @@ Source: "Chain-of-Thought Prompting Elicits Reasoning in Large Language Models" 
 Models are Zero-Shot Reasoners"; the single-agent baseline of the counterfactual method's and DMoA's papers.
 
 The papers say / we do:
-- think, then answer (the second paper: in two calls) / two rounds: thoughts without a grammar, then a list under one
+- think, then answer (the second paper: in two calls) / two rounds: free thoughts, of which only the number and length are
+  bound, then a list
 - the answer is searched for in the text / the grammar gives it, with evidence quoted verbatim
 - greedy decoding / 0.3, as for zero-shot, so that the two differ in the thoughts alone
 
-The thoughts have a budget of tokens (`max_tokens` of the step) and end with it at the latest; the answer sees what there is. They
-do not reach the result: they are in the run's record.
+The thoughts do not reach the result: they are in the run's record.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Flow, Step, ask
 from ddx_local.methods.lists import listed
 from ddx_local.methods.proposals import read_proposals
 
-THINK = Step("cot/think", lambda text: str(text).strip())
+
+def read_thoughts(answer: Any) -> str:
+    """Thoughts as a text, a line each."""
+    return "\n".join(thought.strip() for thought in answer["thoughts"])
+
+
+THINK = Step("cot/think", read_thoughts)
 ANSWER = Step("cot/answer", lambda answer: read_proposals(answer["differential"]))
 
 ROLE = "physician"

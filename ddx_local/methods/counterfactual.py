@@ -22,7 +22,8 @@ from typing import Any
 from ddx_local.case import Case, Differential
 from ddx_local.clinical import labels
 from ddx_local.clinical.pool import panel_choices
-from ddx_local.flow import Ask, Flow, ask_each, note
+from ddx_local.flow import Ask, Flow, ask_each, note, spending
+from ddx_local.methods.budget import pays_for_turn
 from ddx_local.methods.counterfactual_options import Options
 from ddx_local.methods.counterfactual_record import Team, counted, reports, tests_table
 from ddx_local.methods.counterfactual_result import answer
@@ -38,7 +39,10 @@ def counterfactual(case: Case, options: Options) -> Flow[Differential]:
     team = yield from _assemble(case, options)
     record: list[Section] = [counted(team)]
     limit = 1 if "rounds" in options.without else options.rounds + 1
+    start = yield from spending()
     for number in range(1, limit + 1):
+        if not (yield from pays_for_turn(start, number - 1, "the discussion")):
+            break
         if number > 1:
             yield from _sum_up(team, record)
         edits = yield from reports_and_edits(team, record, number)

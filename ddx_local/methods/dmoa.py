@@ -27,7 +27,7 @@ from typing import Any
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask, Flow, SlotValue, Step, spending
-from ddx_local.methods.budget import pays_for_another
+from ddx_local.methods.budget import pays_for_turn
 from ddx_local.methods.dmoa_budget import ask_within
 from ddx_local.methods.dmoa_parts import dealt
 from ddx_local.methods.dmoa_result import Debate, accounts, assemble, candidates, dialogue, unaided
@@ -52,12 +52,12 @@ def dmoa(case: Case, options: Options) -> Flow[Differential]:
         return (yield from _alone(case, options))
     debate = Debate(case, options, (yield from dealt(case, options)))
     debate.presented.append((yield from _present(debate, PRESENT)))
+    start = yield from spending()
     for number in range(1, options.debate_rounds + 1 if options.rebutter else 1):
-        before = yield from spending()
+        if not (yield from pays_for_turn(start, number - 1, "the debate")):
+            break
         debate.rebutted.append((yield from _rebut(debate)))
         debate.presented.append((yield from _present(debate, REVISE)))
-        if number < options.debate_rounds and not (yield from pays_for_another(before, "the debate")):
-            break
     verdict = (yield from _aggregate(debate)) if options.debaters > 1 else None
     return assemble(debate, verdict)
 

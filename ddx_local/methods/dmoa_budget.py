@@ -38,7 +38,8 @@ def ask_within(questions: Mapping[str, Ask[Any]], budget: int) -> Flow[tuple[dic
     for slot in ("record", "case", ""):
         measured = yield from sizes(tuple(questions.values()))
         over = {key: size for key, size in zip(questions, measured, strict=True) if _needs(size) > _limit(size, budget)}
-        long = {key: questions[key] for key in over if questions[key].slots.get(slot)}
+        # What is no longer than one piece would only be said again.
+        long = {key: questions[key] for key in over if len(questions[key].slots.get(slot, "")) > PIECE}
         if long:
             questions |= yield from _condensed(long, over, slot, budget)
     if over:

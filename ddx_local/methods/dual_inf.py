@@ -21,7 +21,8 @@ from collections.abc import Sequence
 
 from ddx_local.case import Case, Differential
 from ddx_local.clinical import labels
-from ddx_local.flow import Ask, Flow, SlotValue, ask, note
+from ddx_local.flow import Ask, Flow, SlotValue, ask, note, spending
+from ddx_local.methods.budget import pays_for_turn
 from ddx_local.methods.dual_inf_examination import backward, examine, place
 from ddx_local.methods.dual_inf_result import FORWARD_ROLE, UNEXAMINED, Suspect, answer, doubtful, examined, rank
 from ddx_local.methods.dual_inf_steps import FORWARD, REFLECT, Options
@@ -33,7 +34,10 @@ def dual_inf(case: Case, options: Options) -> Flow[Differential]:
     """Iterations until no diagnosis is doubtful, or nothing new is said."""
     suspects: list[Suspect] = []
     last: list[Suspect] = []
+    start = yield from spending()
     for number in range(1, options.iterations + 1):
+        if not (yield from pays_for_turn(start, number - 1, "the loop")):
+            break
         proposals = yield from _forward(case, options, suspects, last)
         fresh = _enter(suspects, proposals, number)
         last = [item for item in suspects if item.listed_in == number]

@@ -119,7 +119,7 @@ def _history(chain: Chain) -> Section:
 
 def _working(synthesis: Synthesis) -> Section:
     rows = [
-        f"- {name(item)}. {' '.join(f'"{quote}"' for quote in item.evidence)} {item.reason}"
+        " ".join([f"- {name(item)}.", *(f'"{quote}"' for quote in item.evidence), item.reason])
         for item in synthesis.diagnoses
     ]
     names = "; ".join(name(item) for item in synthesis.diagnoses)

@@ -1,6 +1,6 @@
 """DxChain, phase II, one function for each node of the tree of thoughts: expand, select, act, check, synthesise, reflect."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -116,16 +116,17 @@ def synthesise(chain: Chain, turn: int) -> Flow[None]:
     found = yield from asked(chain, {"": (SYNTHESIS, "synthesis", {"k": str(chain.options.k)})}, chain.sections())
     written: Synthesis = found[""]
     groups = labels.merge([item.diagnosis for item in written.diagnoses])
-    joined = tuple(_joined([written.diagnoses[index] for index in group]) for group in groups)
-    if len(joined) < len(written.diagnoses):
+    diagnoses = tuple(joined([written.diagnoses[index] for index in group]) for group in groups)
+    if len(diagnoses) < len(written.diagnoses):
         yield from note(
-            "merged", f"turn {turn}: {len(written.diagnoses) - len(joined)} names of a diagnosis named before"
+            "merged", f"turn {turn}: {len(written.diagnoses) - len(diagnoses)} names of a diagnosis named before"
         )
     chain.syntheses.pop(turn, None)
-    chain.syntheses[turn] = replace(written, diagnoses=joined)
+    chain.syntheses[turn] = replace(written, diagnoses=diagnoses)
 
 
-def _joined(items: list[Working]) -> Working:
+def joined(items: Sequence[Working]) -> Working:
+    """Names of one diagnosis as the first of them, with all their evidence and the highest confidence."""
     evidence = tuple(dict.fromkeys(quote for item in items for quote in item.evidence))
     return replace(items[0], evidence=evidence, confidence=max(item.confidence for item in items))
 

@@ -20,13 +20,14 @@ from typing import TypeVar
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import OWN_EXAMPLES, Ask, Flow, PastCase, SlotValue, Step, ask_each, note, retrieve, sizes
+from ddx_local.methods.cot import read_thoughts
 from ddx_local.methods.lists import listed
 from ddx_local.methods.proposals import read_proposals
 
 A = TypeVar("A")
 
 DIFFERENTIAL = Step("few_shot/differential", lambda answer: read_proposals(answer["differential"]))
-THINK = Step("few_shot/think", lambda text: str(text).strip())
+THINK = Step("few_shot/think", read_thoughts)
 ANSWER = Step("few_shot/answer", lambda answer: read_proposals(answer["differential"]))
 
 ROLE = "physician"

@@ -26,8 +26,9 @@ from typing import Any
 
 from ddx_local.case import Case, Differential
 from ddx_local.clinical.pool import panel_choices
-from ddx_local.flow import Ask, Flow, ask, note
+from ddx_local.flow import Ask, Flow, SlotValue, ask, note, spending
 from ddx_local.methods import discussion
+from ddx_local.methods.budget import pays_for_turn
 from ddx_local.methods.discussion import Panel
 from ddx_local.methods.fitting import Detail, ask_fitting, render
 from ddx_local.methods.kamac_steps import GAP, Gap, Options
@@ -40,7 +41,10 @@ def kamac(case: Case, options: Options) -> Flow[Differential]:
     experts = yield from ask(RECRUIT, case=case.text, pool=panel_choices(), experts=str(options.start))
     panel = Panel(case, options.k, options.most, options.temperature, experts)
     yield from discussion.opinions(panel, experts)
+    start = yield from spending()
     for number in range(1, options.turns + 1):
+        if not (yield from pays_for_turn(start, number - 1, "the discussion")):
+            break
         before = panel.experts
         said: Mapping[str, Talk] = {}
         if len(before) > 1:
@@ -68,7 +72,8 @@ def _missing(panel: Panel, options: Options, number: int) -> Flow[tuple[str, ...
         return ()
 
     def build(detail: Detail) -> dict[str, Ask[Any]]:
-        shown = {"case": panel.case.text, "record": render(panel.record, detail), "absent": absent}
+        record = render(panel.record, detail)
+        shown: dict[str, SlotValue] = {"case": panel.case.text, "record": record, "absent": absent}
         return {role: Ask(GAP, {**shown, "role": role}, role, options.temperature) for role in panel.experts}
 
     gaps: dict[str, Gap] = yield from ask_fitting(build)

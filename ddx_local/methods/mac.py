@@ -21,7 +21,8 @@ Differs from the authors' program:
 from typing import Any
 
 from ddx_local.case import Case, Differential
-from ddx_local.flow import Ask, Flow, note
+from ddx_local.flow import Ask, Flow, note, spending
+from ddx_local.methods.budget import pays_for_turn
 from ddx_local.methods.fitting import Detail, ask_fitting, render
 from ddx_local.methods.mac_record import SUPERVISOR_ROLE, Discussion, result
 from ddx_local.methods.mac_steps import DOCTOR, OPENING, SUPERVISOR, Options
@@ -30,7 +31,10 @@ from ddx_local.methods.mac_steps import DOCTOR, OPENING, SUPERVISOR, Options
 def mac(case: Case, options: Options) -> Flow[Differential]:
     """Two batches a round until the supervisor finds that all agree, or the rounds are over."""
     discussion = Discussion()
-    for _ in range(options.rounds):
+    start = yield from spending()
+    for number in range(options.rounds):
+        if not (yield from pays_for_turn(start, number, "the discussion")):
+            break
         yield from _doctors(case, options, discussion)
         yield from _supervise(case, options, discussion)
         if discussion.supervised[-1].agreed:

@@ -24,7 +24,8 @@ from typing import Any, TypeVar
 
 from ddx_local.case import Case, Differential
 from ddx_local.clinical.pool import panel_choices
-from ddx_local.flow import Ask, Flow, SlotValue, Step, ask, note
+from ddx_local.flow import Ask, Flow, SlotValue, Step, ask, note, spending
+from ddx_local.methods.budget import pays_for_turn
 from ddx_local.methods.fitting import Detail, ask_fitting, render
 from ddx_local.methods.majority import decided
 from ddx_local.methods.mam_meeting import Meeting, Minutes, spoken
@@ -41,7 +42,10 @@ def mam(case: Case, options: Options) -> Flow[Differential]:
     roles = yield from ask(ROLES, role=PRACTITIONER, case=case.text, pool=panel_choices(), roles=str(options.roles))
     meeting = Meeting(case, options, roles)
     against: list[str] = []
+    start = yield from spending()
     for number in range(1, options.rounds + 1):
+        if not (yield from pays_for_turn(start, number - 1, "the meeting")):
+            break
         opinions = yield from _opinions(meeting)
         meeting.rounds.append(Minutes(opinions))
         summary = yield from _sum_up(meeting)
@@ -49,7 +53,7 @@ def mam(case: Case, options: Options) -> Flow[Differential]:
         if not against:
             yield from note("agreed", f"all {len(roles)} agree with the summary of round {number}")
             return _answer(meeting, summary)
-    how = f"{len(against)} of {len(roles)} disagree after {options.rounds} rounds"
+    how = f"{len(against)} of {len(roles)} disagree after {len(meeting.rounds)} rounds"
     if 2 * len(against) < len(roles):
         yield from note("majority", f"{how}: the majority's summary stays")
         return _answer(meeting, summary)

@@ -22,8 +22,9 @@ from collections.abc import Sequence
 
 from ddx_local.case import Case, Differential
 from ddx_local.clinical.pool import panel_choices
-from ddx_local.flow import Flow, ask, note
+from ddx_local.flow import Flow, ask, note, spending
 from ddx_local.methods import discussion
+from ddx_local.methods.budget import pays_for_turn
 from ddx_local.methods.discussion import Panel
 from ddx_local.methods.lists import listed
 from ddx_local.methods.majority import agreed
@@ -59,7 +60,10 @@ def _together(case: Case, options: Options) -> Flow[Differential]:
     experts = yield from ask(RECRUIT, case=case.text, pool=panel_choices(), experts=str(options.experts))
     panel = Panel(case, options.k, options.most, options.temperature, experts)
     yield from discussion.opinions(panel, experts)
+    start = yield from spending()
     for number in range(1, options.rounds + 1):
+        if not (yield from pays_for_turn(start, number - 1, "the discussion")):
+            break
         if name := agreed(panel.lists):
             yield from note("agreed", f"all put {name} first before round {number}: the discussion ends")
             break

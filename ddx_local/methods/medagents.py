@@ -24,8 +24,9 @@ from typing import Any
 
 from ddx_local.case import Case, Differential
 from ddx_local.clinical.pool import panel_choices
-from ddx_local.flow import Ask, Flow, SlotValue, Step, ask_each, note
+from ddx_local.flow import Ask, Flow, SlotValue, Step, ask_each, note, spending
 from ddx_local.methods import medagents_record as record
+from ddx_local.methods.budget import pays_for_turn
 from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
 from ddx_local.methods.lists import grouped, named
 from ddx_local.methods.medagents_record import DECIDER, PHYSICIAN, RECRUITER, REPORTER, Team
@@ -97,9 +98,12 @@ def _agree(team: Team, found: list[Section]) -> Flow[None]:
     if not team.options.loops:
         return
     team.votes = yield from _each(team, VOTE, team.voters)
-    for _ in range(team.options.loops):
+    start = yield from spending()
+    for number in range(team.options.loops):
         if not team.advice:
             return
+        if not (yield from pays_for_turn(start, number, "the revision")):
+            break
         given = {"candidates": team.names, "advice": team.advice}
         team.report = yield from _one(team, REVISION, REPORTER, found, given)
         team.votes = yield from _each(team, VOTE, team.voters)

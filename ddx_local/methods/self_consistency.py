@@ -11,13 +11,16 @@ Differs from a program that takes the name for "several doctors, then a critic w
 others before answering; here no sample sees another, and the program counts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask, Flow, ask_each, note
 from ddx_local.methods import voting
+from ddx_local.methods.budget import sampled
 from ddx_local.methods.cot import ANSWER, THINK
 from ddx_local.methods.lists import entry, grouped, named, roles
+from ddx_local.methods.proposals import Proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +48,16 @@ class Options:
 
 def self_consistency(case: Case, options: Options) -> Flow[Differential]:
     """Two batches of n calls; the score of a diagnosis is the share of samples that put it first."""
-    samples = [f"sample {number}" for number in range(1, options.n + 1)]
-    thoughts = yield from ask_each(
-        {role: Ask(THINK, {"case": case.text}, role, options.temperature) for role in samples}
-    )
-    lists = yield from ask_each(
-        {
-            role: Ask(
-                ANSWER,
-                {"case": case.text, "thoughts": thoughts[role], "k": str(options.k)},
-                role,
-                options.temperature,
-            )
-            for role in samples
-        }
-    )
+
+    def draw(names: Sequence[str]) -> Flow[dict[str, tuple[Proposal, ...]]]:
+        thoughts = yield from ask_each(
+            {role: Ask(THINK, {"case": case.text}, role, options.temperature) for role in names}
+        )
+        slots = {role: {"case": case.text, "thoughts": thoughts[role], "k": str(options.k)} for role in names}
+        return (yield from ask_each({role: Ask(ANSWER, slots[role], role, options.temperature) for role in names}))
+
+    lists = yield from sampled(draw, options.n)
+    samples = list(lists)
     found = {group[0][2].diagnosis: group for group in grouped(named(lists))}
     # Equal counts keep this order.
     order = sorted(found, key=lambda name: (-len(roles(found[name])), min(place for _, place, _ in found[name])))
@@ -70,7 +68,7 @@ def self_consistency(case: Case, options: Options) -> Flow[Differential]:
             how = "ordered by samples that name it, then its best place, then the earlier sample"
             yield from note("tie", f"first in equally many samples, {how}: {', '.join(tie)}")
     entries = tuple(
-        entry(case, rank, counted.scores[name] / options.n, found[name])
+        entry(case, rank, counted.scores[name] / len(samples), found[name])
         for rank, name in enumerate(counted.ranking[: options.k], start=1)
     )
     return Differential(score_kind="share_of_first_places", entries=entries, panel=tuple(samples))

@@ -33,6 +33,23 @@ def trace(document: Document) -> Html:
     return section("Reasoning", el("p", said(found["conclusion"])), facts)
 
 
+def settled(document: Document) -> Html:
+    """The conflicts that a role settled, and what stays uncertain."""
+    if not (document["conflicts"] or document["uncertainty"]):
+        return NOTHING
+    rows = [
+        el("li", said(item["kept"]), ", not ", said(item["over"]), ": ", said(item["why"]), _by(item["by"]))
+        for item in document["conflicts"]
+    ]
+    uncertain = (el("p", "Uncertain: ", said(document["uncertainty"])),) if document["uncertainty"] else ()
+    listed = (el("ul", *rows, class_="items"),) if rows else ()
+    return section("Conflicts and uncertainty", *listed, *uncertain)
+
+
+def _by(role: str) -> Html:
+    return el("span", " (", said(role), ")", class_="by")
+
+
 def comments(document: Document) -> Html:
     """What a person said between the rounds."""
     rows = [
@@ -77,6 +94,7 @@ def settings(document: Document) -> Html:
         ("Method", document["method"]),
         ("Options", ", ".join(f"{name}={_value(value)}" for name, value in document["options"].items())),
         ("Model", model["name"]),
+        *((f"Model of the {role}", other["name"]) for role, other in model["roles"].items()),
         ("Engine", document["engine"]),
         ("Seed", str(document["seed"])),
         ("ddx-local", document["package_version"]),

@@ -91,6 +91,8 @@ def _entry(entry: Mapping[str, Any], whole: float) -> Html:
 
 
 def _flags(entry: Mapping[str, Any]) -> Iterable[Html]:
+    if entry.get("kind"):
+        yield el("span", entry["kind"], class_="flag plain")
     if entry["critical"]:
         yield el("span", "critical", class_="flag alarm")
     if entry["entered_in"] == "refinement":
@@ -156,3 +158,34 @@ def triage(document: Document) -> Html:
         named = el("strong", said(item["finding"]))
         rows.append(el("li", named, el("span", item["urgency"], class_=kind), el("br"), said(item["step"]), by, *quote))
     return section("Triage", el("ul", *rows, class_="items")) if rows else NOTHING
+
+
+def treatment(document: Document) -> Html:
+    """Points of treatment, of methods that give any."""
+    rows = [el("li", said(point)) for point in document.get("treatment", ())]
+    return section("Treatment", el("ul", *rows, class_="items")) if rows else NOTHING
+
+
+def investigations(document: Document) -> Html:
+    """The turns of a planned investigation: what was expected, what the case says, whether it was planned anew."""
+    rows = []
+    for item in document.get("investigations", ()):
+        outcome, kind = ("planned anew", "flag alarm") if item["replanned"] else ("as expected", "flag plain")
+        found = [_observation(one) for one in item["observations"]]
+        conflict = f" Conflict with what was found: {item['conflict']:.2f}."
+        head = (el("strong", f"Turn {item['turn']}: ", said(item["strategy"])), el("span", outcome, class_=kind))
+        rows.append(el("li", *head, el("br"), "Expected: ", said(item["expected"]), conflict, el("ul", *found)))
+    return section("Investigation", el("ol", *rows, class_="items")) if rows else NOTHING
+
+
+def _observation(item: Mapping[str, Any]) -> Html:
+    answer = quoted(item["quote"]) if item["quote"] else Html("not recorded")
+    return el(
+        "li",
+        said(item["asked"]),
+        ": ",
+        answer,
+        " ",
+        said(item["means"]),
+        el("span", " (", said(item["by"]), ")", class_="by"),
+    )

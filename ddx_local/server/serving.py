@@ -88,13 +88,13 @@ def listen(place: Place) -> socket.socket:
 
 
 def _unix(path: Path) -> socket.socket:
+    with contextlib.suppress(OSError):
+        if stat.S_ISSOCK(path.stat().st_mode):
+            _refuse_used(path)
+            path.unlink()
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        with contextlib.suppress(FileNotFoundError):
-            if stat.S_ISSOCK(path.stat().st_mode):
-                _refuse_used(path)
-                path.unlink()
         found.bind(str(path))
         found.listen(BACKLOG)
     except OSError as error:

@@ -567,8 +567,8 @@ def test_methods_and_models_are_listed_and_shown_also_as_json(command: Command) 
     methods = {item["name"] for item in command.run("methods", "list", "--json").json}
     assert {"scot", "zero-shot", "best-of-n"} <= methods
     shown = command.run("methods", "list").out
-    for name in methods:
-        assert name in shown
+    assert all(name in shown for name in methods)
+    for name in ("zero-shot", "moa", "mac"):  # a dry run each; what all methods say is looked at in test_method_about
         one = command.run("methods", "show", name, "--json").json
         assert one["name"] == name
         assert one["options"]

@@ -218,7 +218,7 @@ def test_all_six_sections_are_found_under_arabic_headings() -> None:
     "heading", ["Assessment and plan:", "## Diagnosis", "DISCUSSION", "Plan -", "التشخيص:", "## Anything"]
 )
 def test_a_heading_of_something_else_ends_a_section_and_opens_none(heading: str) -> None:
-    assert names(f"# Physical examination\npale\n{heading}\nsomething")[-1] == (UNASSIGNED, f"{heading} something")
+    assert names(f"## Physical examination\npale\n{heading}\nsomething")[-1] == (UNASSIGNED, f"{heading} something")
 
 
 def test_a_smaller_markdown_heading_stays_in_its_section() -> None:

@@ -17,6 +17,7 @@ from ddx_local.assets import Assets, Filled
 from ddx_local.engines.scripted import walk
 from ddx_local.flow import (
     Ask,
+    Codes,
     Consult,
     CountSpent,
     CountTokens,
@@ -91,6 +92,7 @@ class World:
         probability: Of a label under a case text, raw.
         noise: Of every logprob, in nats.
         retrieved: Past cases, as [id, text, diagnoses, similarity] each.
+        coded: ICD-10 codes close to a name, as [code, name, fits] each.
     """
 
     replies: Mapping[str, Reply] = field(default_factory=dict)
@@ -101,6 +103,7 @@ class World:
     probability: Callable[[str, str], float] = lambda text, label: 0.1  # noqa: ARG005
     noise: float = 0.0
     retrieved: Callable[[Retrieve], Any] = lambda about: []  # noqa: ARG005
+    coded: Callable[[str], Any] = lambda name: []  # noqa: ARG005
 
 
 def drive(flow: Flow[T], world: World) -> Driven[T]:
@@ -122,6 +125,8 @@ def drive(flow: Flow[T], world: World) -> Driven[T]:
                 return (0, None)
             case Consult(Retrieve() as about):
                 return world.retrieved(about)
+            case Consult(Codes(names)):
+                return [world.coded(name) for name in names]
             case Consult(CountTokens(questions)):
                 return tuple(_size(assets.fill(ask), fits=world.fits(ask)) for ask in questions)
             case Weigh(_, slots, labels):
@@ -138,10 +143,7 @@ def drive(flow: Flow[T], world: World) -> Driven[T]:
         filled = assets.fill(ask)
         reply = world.replies.get(ask.step.name)
         batch = sum(round_.is_batch for round_ in driven.rounds) - 1
-        if filled.grammar is None:  # free text: what the reply says is all that is read
-            said = "Free thoughts." if reply is None else reply(ask)
-            driven.said.append(Said(batch, ask.step.name, ask.role, ask, filled, said))
-            return ask.step.parse(said)
+        assert filled.grammar is not None
         if reply is None:
             text = walk(filled.grammar, random.Random(f"{world.seed} {len(driven.rounds)} {key}"))
         else:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jsonschema
@@ -14,6 +14,7 @@ from ddx_local.engines.scripted import Policy, ScriptedEngine, by_policy
 from ddx_local.flow import Similarity
 from ddx_local.launch import Opened, consultants_of_files
 from ddx_local.methods.table import METHODS
+from ddx_local.request import LoglikelihoodRequest
 from ddx_local.result import schema
 from ddx_local.rounds import Consultant
 from ddx_local.store import Store
@@ -25,6 +26,7 @@ def document(
     policy: Policy = "walk",
     seed: int = 0,
     consultants: Mapping[type, Consultant] | None = None,
+    score: Callable[[LoglikelihoodRequest, str], float] | None = None,
     **options: Any,
 ) -> Mapping[str, Any]:
     """The result document of one case; a replay from the record alone must give the same."""
@@ -32,7 +34,8 @@ def document(
     store = Store(None)
     job = jobs.Job(chosen, chosen.options(**options), "scripted", "scripted", seed, {}, (case,))
     others: dict[type, Consultant] = {Similarity: spelling_similarity}
-    opened = Opened(ScriptedEngine(by_policy(policy)), {**others, **consultants_of_files(others), **(consultants or {})})
+    engine = ScriptedEngine(by_policy(policy), **({"score": score} if score else {}))
+    opened = Opened(engine, {**others, **consultants_of_files(others), **(consultants or {})})
     run_id = asyncio.run(jobs.start(job, opened, store, None, 1))
     (found,) = jobs.documents(store, run_id)
     jsonschema.validate(found, schema(), format_checker=jsonschema.FormatChecker())

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from ddx_local.case import Case, Differential
-from ddx_local.engines.scripted import Policy, ScriptedEngine
+from ddx_local.engines.scripted import Policy
 from ddx_local.flow import Ask
 from ddx_local.methods import cot as chain
 from ddx_local.methods import self_consistency as many
 from ddx_local.methods.cot import cot
 from ddx_local.methods.self_consistency import self_consistency
-from ddx_local.request import Completion, Request
 from tests.grammars import POLICIES
 from tests.methods.driving import Driven, World, drive
 from tests.methods.scot_world import CASE, QUOTES, proposal
@@ -32,7 +31,7 @@ def world(*lists: Sequence[str]) -> World:
         at = number(ask)
         return {"differential": [proposal(name, f"said by {at}", QUOTES[at % 2]) for name in lists[at - 1]]}
 
-    return World({THINK: lambda ask: f"  Thought {number(ask)}.\n", ANSWER: answer})
+    return World({THINK: lambda ask: {"thoughts": [f"Thought {number(ask)}.", "And more."]}, ANSWER: answer})
 
 
 def sampled(*lists: Sequence[str], **options: Any) -> Driven[Differential]:
@@ -51,10 +50,9 @@ def test_cot_is_two_rounds_of_one_call_and_the_answer_sees_the_thoughts() -> Non
     ]
     assert driven.batches == [THINK, ANSWER]
     thought, answered = driven.said
-    assert thought.filled.grammar is None
-    assert thought.filled.longest == 512
+    assert thought.filled.longest < 4096
     assert "Thought 1." not in thought.prompt
-    assert "YOUR THOUGHTS\nThought 1.\n(end" in answered.prompt
+    assert "YOUR THOUGHTS\nThought 1.\nAnd more.\n(end" in answered.prompt
     assert {item.filled.temperature for item in driven.said} == {0.6}
     assert kept(driven) == [("Malaria", 1.0), ("Gout", 0.5)]
     assert driven.answer.panel == ("physician",)
@@ -69,14 +67,15 @@ def test_the_answers_prompt_begins_with_the_whole_beginning_of_the_thoughts_prom
 
 
 def test_the_answer_is_not_searched_for_in_the_thoughts() -> None:
-    replies = {**world(["Gout"]).replies, THINK: lambda ask: "The answer is: Malaria. So the final answer is Malaria."}  # noqa: ARG005
+    thought = "The answer is: Malaria. So the final answer is Malaria."
+    replies = {**world(["Gout"]).replies, THINK: lambda ask: {"thoughts": [thought]}}  # noqa: ARG005
     assert kept(drive(cot(CASE, chain.Options()), World(replies))) == [("Gout", 1.0)]
 
 
 def test_self_consistency_is_two_batches_of_n_and_every_sample_sees_its_own_thoughts_alone() -> None:
     driven = sampled(["Malaria"], ["Gout"], ["Malaria"], ["Malaria"])
     assert driven.batches == [THINK, ANSWER]
-    assert [len(round_.questions) for round_ in driven.rounds] == [4, 4]
+    assert [len(round_.questions) for round_ in driven.rounds if round_.is_batch] == [4, 4]
     for role, item in driven.of(ANSWER).items():
         seen = [other for other in range(1, 5) if f"Thought {other}." in item.prompt]
         assert seen == [int(role.split()[-1])]
@@ -85,7 +84,7 @@ def test_self_consistency_is_two_batches_of_n_and_every_sample_sees_its_own_thou
 
 def test_the_samples_are_asked_with_keys_of_their_own_so_that_their_seeds_differ() -> None:
     driven = sampled(["Malaria"], ["Gout"], ["Gout"])
-    assert list(driven.rounds[0].questions) == [(f"sample {at}",) for at in (1, 2, 3)]
+    assert list(next(round_ for round_ in driven.rounds if round_.is_batch).questions) == [(f"sample {at}",) for at in (1, 2, 3)]
 
 
 def test_the_majority_of_the_first_diagnoses_wins_under_any_name_however_often_another_is_named_below() -> None:
@@ -161,30 +160,8 @@ def test_the_real_driver_finishes_both(policy: Policy, seed: int) -> None:
     assert quotes_stand_in(CASE, some)
 
 
-class Talkative(ScriptedEngine):
-    """Thoughts end with their budget."""
-
-    async def generate(self, requests: Any, on_completion: Any = None) -> Any:
-        def cut(completion: Completion, request: Request) -> Completion:
-            if request.grammar is not None:
-                return completion
-            return Completion(completion.text, "length", completion.prompt_tokens, 0, request.sampling.max_tokens)
-
-        found = [cut(item, request) for item, request in zip(await super().generate(requests), requests, strict=True)]
-        for index, item in enumerate(found):
-            if on_completion is not None:
-                on_completion(index, item)
-        return found
-
-
-def test_thoughts_that_end_with_their_budget_are_thoughts_and_noted_and_no_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("tests.methods.scripted_run.ScriptedEngine", Talkative)
-    found = document("self-consistency", CASE, n=3)
-    assert found["status"] == "finished"
-    detail = "cot/think: 3 of 3 free texts ended with their budget of tokens"
-    assert [item for item in found["notes"] if item["kind"] == "cut_short"] == [{"kind": "cut_short", "detail": detail}]
+def test_the_longest_thoughts_end_within_their_bound_and_not_by_length() -> None:
+    assert document("cot", CASE, "longest")["totals"]["length_stops"] == 0
 
 
 @pytest.mark.parametrize("text", ["fever 39", "x" * 200])

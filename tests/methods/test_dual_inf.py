@@ -128,6 +128,12 @@ def test_at_most_five_iterations_of_four_batches() -> None:
     assert driven.noted("doubtful") == [f"few confirmed findings at the end: {', '.join(lists[4])}"]
 
 
+def test_an_iteration_of_the_fullest_lists_is_seventy_one_calls() -> None:
+    full = [(f"Disease {letter}", (*QUOTES[:3], QUOTES[4])) for letter in "ABCDE"]
+    driven = run(full, yes=sure, book=lambda name: [f"{name} sign {number}" for number in range(8)])
+    assert sum(len(round_.questions) for round_ in driven.rounds if round_.is_batch) == 71
+
+
 @pytest.mark.parametrize("iterations", [1, 2, 4])
 def test_iterations_is_the_most(iterations: int) -> None:
     lists = [[f"Disease {letter}"] for letter in "ABCDEFG"]
@@ -288,8 +294,8 @@ def test_a_tie_goes_by_the_place_on_the_list_and_is_noted() -> None:
 
 
 def test_a_confirmed_diagnosis_that_the_last_list_forgets_stays_and_a_doubtful_one_goes() -> None:
-    first, second = [("Malaria", QUOTES[:3]), "Gout"], ["Sarcoidosis"]
-    driven = run(first, second, yes=lambda question: float("fact" in question.slots))
+    first: list[Named] = [("Malaria", QUOTES[:3]), "Gout"]
+    driven = run(first, ["Sarcoidosis"], yes=lambda question: float("fact" in question.slots))
     assert names(driven) == ["Malaria", "Sarcoidosis"]
     assert driven.noted("kept") == ["confirmed earlier, not on the last list: Malaria"]
     assert [entry.entered_in for entry in driven.answer.entries] == ["forward", "reflect 2"]

@@ -123,7 +123,7 @@ def made_by_hand() -> dict[str, Any]:
                 "engine_version": "0.32.0",
                 "dtype": "float32",
             },
-            "roles": {},
+            "roles": {"judge": {"name": "qwen3-4b", "fingerprint": {"dtype": "bfloat16"}}},
         },
         "engine": "vllm",
         "seed": 7,
@@ -233,8 +233,10 @@ def made_by_hand() -> dict[str, Any]:
             edit(CARDIOMYOPATHY, "weaken", {WAVES: "T-wave flattening in V6", FAINT: "felt tired"}, 0.07, 0.04),
             edit(CARDIOMYOPATHY, "remove", {PRESSURE: "", ANEMIA: ""}, 0.07, 0.31, kept=False, edit_sim=0.71, sip=0.8),
         ],
-        "conflicts": [],
-        "uncertainty": "",
+        "conflicts": [
+            {"kept": STENOSIS, "over": "vasovagal syncope", "why": "effort brings it on", "by": "judge"},
+        ],
+        "uncertainty": "no pressure gradient was measured",
         "trace": {
             "conclusion": "Pulse, murmur and second heart sound carry aortic stenosis: changing any of them takes 0.13 to 0.34 "
             "from its probability. Coronary disease gains where the murmur is taken away, so that it lives on what stenosis "

@@ -53,7 +53,6 @@ def test_a_key_may_come_as_a_password_and_a_wrong_one_opens_nothing(served: Serv
         for header in (
             "",
             "Bearer",
-            "Bearer ",
             f"Bearer {served.keys['raw'][:-1]}",
             "Basic !!!",
             f"Token {served.keys['raw']}",

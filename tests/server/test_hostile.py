@@ -1,5 +1,6 @@
 """Requests that are wrong on purpose: each is a 4xx in OpenAI's shape, none a 5xx, and none says back what was sent."""
 
+import contextlib
 import json
 import socket
 import time
@@ -27,10 +28,8 @@ def raw(served: Served, request: bytes, *, wait: float = 10) -> bytes:
     """What comes back for bytes as they are."""
     host, port = served.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=wait) as link:
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             link.sendall(request)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
         parts = []
         while True:
             try:

@@ -1,0 +1,44 @@
+// The Memory Agent: all runs of this machine, with how they ended, to open, export and delete.
+
+import { ask } from "./api.js";
+import { alarm, button, el, show, tell } from "./dom.js";
+
+export async function history() {
+  const { runs, counts } = await ask("/runs?limit=500");
+  const trouble = el("div", {});
+  const told = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
+
+  const row = (item) => {
+    const remove = button("Delete", async () => {
+      if (remove.dataset.sure !== "1") {
+        remove.dataset.sure = "1";
+        remove.textContent = "Delete for good?";
+        return;
+      }
+      try {
+        await ask(`/runs/${item.run_id}`, { method: "DELETE" });
+        line.remove();
+        tell("The run is deleted.");
+      } catch (error) {
+        trouble.replaceChildren(alarm(error));
+      }
+    }, "danger small");
+    remove.setAttribute("aria-label", `Delete run ${item.run_id}`);
+    const link = (ending) => el("a", { href: `/ddx/v1/runs/${item.run_id}/export.${ending}`, download: "", "aria-label": `Export run ${item.run_id} as ${ending.toUpperCase()}`, text: ending.toUpperCase() });
+    const line = el("tr", {},
+      el("th", { scope: "row" }, el("a", { href: `#run/${item.run_id}`, text: item.run_id })),
+      el("td", { text: `${item.created_at.slice(0, 16).replace("T", " ")} UTC` }), el("td", { text: item.method }), el("td", { text: item.model }),
+      el("td", { text: item.status }), el("td", { class: "row" }, link("html"), link("json"), item.status === "running" ? null : remove));
+    return line;
+  };
+
+  const head = ["Run", "Began", "Method", "Model", "State", "Export, delete"].map((text) => el("th", { scope: "col", text }));
+  show(
+    el("h2", { text: "History" }),
+    el("p", { class: "quiet", text: runs.length ? `${told}.` : "No runs yet." }),
+    trouble,
+    runs.length
+      ? el("div", { class: "sheet scroll", role: "region", "aria-label": "Runs", tabindex: "0" }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, runs.map(row))))
+      : el("p", {}, el("a", { href: "#new", text: "Begin with a case" })),
+  );
+}
