@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -192,8 +192,13 @@ class Store:
         """
         gone = []
         for run_id in run_ids:
-            with suppress(StoreError), self.claim(run_id), self._transaction() as cursor:
-                cursor.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+            with ExitStack() as held:
+                try:
+                    held.enter_context(self.claim(run_id))
+                except StoreError:
+                    continue
+                with self._transaction() as cursor:
+                    cursor.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
                 gone.append(run_id)
         if gone:
             self._clear_traces(f"{len(gone)} runs are")

@@ -15,7 +15,7 @@ from ddx_local import offline
 from ddx_local.cli.bench_out import Out, chosen, elsewhere, found, look, opened, rows
 from ddx_local.cli.out import print_json, write_private
 from ddx_local.errors import DdxLocalError, ReplayMismatch, UsageError, nearest
-from ddx_local.evaluation import runner
+from ddx_local.evaluation import plan, runner
 from ddx_local.evaluation import suite as suites
 from ddx_local.evaluation import verify as verifying
 from ddx_local.evaluation.compare import between
@@ -41,7 +41,7 @@ def run(
     offline.go_offline()
     path = suites.find(name)
     suites.read(path)
-    raw = runner.with_flags(tomllib.loads(path.read_text("utf-8")), limit=limit, data=data, models=models)
+    raw = plan.with_flags(tomllib.loads(path.read_text("utf-8")), limit=limit, data=data, models=models)
     suite = suites.parse(raw, path)
     # Paths are kept as they were found, so that a resume needs no folder of the suite.
     for key in ("path", "medqa"):
@@ -53,7 +53,7 @@ def run(
         _forecast(suite, settings)
         return
     store, record = opened(settings.store_path)
-    bench_id = runner.begin(suite, raw, settings, record)
+    bench_id = plan.begin(suite, raw, settings, record)
     _drive(bench_id, record, store, settings, out)
 
 
@@ -77,7 +77,7 @@ def _drive(bench_id: str, record: Record, store: Store, settings: Settings, out:
 
     async def whole() -> dict[str, Any]:
         await runner.drive(bench_id, record, store, settings, say=show, show=show, at_once=settings.at_once)
-        choice = runner.suite_of(record.load(bench_id)).match
+        choice = plan.suite_of(record.load(bench_id)).match
         async with open_matcher(choice, settings, record, show) as matcher:
             return await verifying.scored(bench_id, record, store, matcher, choice)
 
@@ -131,7 +131,7 @@ def rescore(name: str, store_path: Path | None, changes: Mapping[str, Any], out:
     offline.go_offline()
     store, record, bench = found(name, store_path)
     out.check()
-    before = {k: v for k, v in asdict(runner.suite_of(bench).match).items() if v is not None}
+    before = {k: v for k, v in asdict(plan.suite_of(bench).match).items() if v is not None}
     base = {} if changes.get("kind", before["kind"]) != before["kind"] else before
     choice = suites.checked_match({**base, **changes}, "the command line")
     settings = load().model_copy(update=bench.body["settings"])
@@ -170,6 +170,8 @@ def compare(one: str, two: str, store_path: Path | None, arms: str | None, *, as
             f"  p {item['p']:.3g}, Holm {item['p_holm']:.3g} over {item['holm_over']}; smallest difference shown {item['mde']:.3f}"
         )
         print(f"  top-1 by seed: {tests}")
+        differ = item["answers_that_differ"]
+        print(f"  answers that differ with the same seed: {differ['differ']} of {differ['n']}")
         print(f"  {item['verdict']}")
 
 
@@ -202,11 +204,11 @@ def export(name: str, store_path: Path | None, form: str, out: Path, label: str 
 
 
 def _forecast(suite: suites.Suite, settings: Settings) -> None:
-    data = runner.data_of(suite)
+    data = plan.data_of(suite)
     counts = Counter(
         (run.arm, run.model, run.seed)
-        for model in runner.models_of(suite, settings)
-        for run in runner.planned(suite, suite.arms, model, data.cases)
+        for model in plan.models_of(suite, settings)
+        for run in plan.planned(suite, suite.arms, model, data.cases)
         for _ in run.cases
     )
     print(f"{data.name}: {len(data.cases)} cases, sha256 {data.sha256}")

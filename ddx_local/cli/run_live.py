@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from ddx_local import jobs, options
+from ddx_local import jobs, options, retention
 from ddx_local.cli.case_work import tell
 from ddx_local.cli.live import LiveView
 from ddx_local.cli.out import Out, json_text, one_or_list, print_json, write_private, write_report
@@ -76,6 +76,7 @@ def run(asked: Asked) -> None:
         print_forecast(job)
         return
     store = Store(None if asked.no_store else settings.store_path)
+    retention.apply(store, settings.retention_days)
     view = LiveView(quiet=out.quiet)
     supervise = at_terminal(settings.supervisor, view.ask) if asked.supervise else None
     work: Work = lambda opened: jobs.start(  # noqa: E731

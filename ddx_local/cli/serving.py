@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from ddx_local import retention
 from ddx_local.audit import Audit, beside
 from ddx_local.cli.failure import say
 from ddx_local.errors import DdxLocalError, UsageError
@@ -61,6 +62,7 @@ def run(wished: Wished) -> None:
     open_engine = opener(settings, demo=wished.demo, delay=wished.demo_delay, say=_say, keeps=wished.keeps)
     opened = listen(place)
     store = Store(settings.store_path if wished.keeps else None)
+    retention.apply(store, settings.retention_days)
     server = Server(_setup(wished, settings, place, keys, store, open_engine))
     port = opened.getsockname()[1] if place.uds is None else 0
     try:

@@ -43,7 +43,17 @@ def between(
     for item, p in zip(items, holm([item["p"] for item in items]), strict=True):
         item["p_holm"], item["holm_over"] = p, len(items)
         item["verdict"] = verdict(item)
+    for item, (a, b) in zip(items, pairs, strict=True):
+        item["answers_that_differ"] = flips(first[a], second[b])
     return items
+
+
+def flips(one: Sequence[CaseScore], two: Sequence[CaseScore]) -> Json:
+    """Of the cases that both ran with the same seed, how many have another list: what parallelism or an engine changes."""
+    others = {(row.case_id, row.seed): row.predictions for row in two}
+    both = [(row.predictions, others[row.case_id, row.seed]) for row in one if (row.case_id, row.seed) in others]
+    differ = sum(a != b for a, b in both)
+    return {"n": len(both), "differ": differ, "share": differ / len(both) if both else None}
 
 
 def _comparable(a: tuple[str, str], b: tuple[str, str], first: object, second: object) -> bool:

@@ -80,7 +80,7 @@ async def _judge(
         here = settings.model_copy(update={"engine": engine, **({} if engine == "scripted" else {"model": model})})
         opened = await opener(here, embedding=False, say=say, store=None)
     engine_or_none: Any = opened.engine if opened else _Nobody()
-    judge = Judge(engine_or_none, model, hierarchy, choice.seed, choice.repeat)
+    judge = Judge(engine_or_none, model, hierarchy, choice.seed, choice.repeat, choice.weigh)
     before = {pair: Verdict(*value) for pair, value in record.verdicts(judge.label).items()}
     judge.known |= before
     try:

@@ -11,18 +11,25 @@ from ddx_local import DISCLAIMER, __version__
 from ddx_local.evaluation import stamp, viability
 from ddx_local.evaluation.floors import floors
 from ddx_local.evaluation.match_error import shipped
+from ddx_local.evaluation.plan import describe, suite_of
 from ddx_local.evaluation.record import Bench
 from ddx_local.evaluation.report_compare import comparisons
 from ddx_local.evaluation.report_table import Arms, Json, arm_json, by_arm, by_case
 from ddx_local.evaluation.report_talk import escalation, part
-from ddx_local.evaluation.runner import describe, suite_of
+from ddx_local.evaluation.rubrics import Rating, summary
 from ddx_local.evaluation.score import CaseScore
 from ddx_local.evaluation.suite import Suite
 
 SCHEMA = "ddx-local/bench-report/1"
 
 
-def build(bench: Bench, rows: Sequence[CaseScore], matcher: str, reliability: dict[str, Any] | None = None) -> Json:
+def build(
+    bench: Bench,
+    rows: Sequence[CaseScore],
+    matcher: str,
+    reliability: dict[str, Any] | None = None,
+    ratings: Sequence[Rating] = (),
+) -> Json:
     """The whole report.
 
     Args:
@@ -30,6 +37,7 @@ def build(bench: Bench, rows: Sequence[CaseScore], matcher: str, reliability: di
         rows: Its scores.
         matcher: The matcher's label.
         reliability: Of a judge: how many verdicts were read, and how often it agrees with itself.
+        ratings: Of a judge: its rubrics, one a row.
     """
     suite = suite_of(bench)
     arms = by_arm(rows)
@@ -63,6 +71,7 @@ def build(bench: Bench, rows: Sequence[CaseScore], matcher: str, reliability: di
         "comparisons": comparisons(arms, suite),
         "floors": floors(bench.cases),
         "talk": [{"model": model, "arm": arm, **part(items)} for (model, arm), items in arms.items()],
+        "rubrics": summary(ratings, suite.match.rubrics),
         "escalation": {model: found for model in {m for m, _ in arms} if (found := escalation(arms, suite, model))},
         "stamp": {"inputs": stamp.digest(inputs), "results": stamp.results(rows), "of": inputs},
         "disclaimer": DISCLAIMER,

@@ -30,7 +30,8 @@ def comparisons(arms: Arms, suite: Suite) -> list[Json]:
     for (model, arm), rows in arms.items():
         if arm == base.label or (model, base.label) not in arms:
             continue
-        other = arms.get((model, placebo.label)) if placebo else None
+        # Against itself the placebo has nothing to be net of.
+        other = arms.get((model, placebo.label)) if placebo and arm != placebo.label else None
         found.append(compare(arms[model, base.label], rows, other, allow_unequal=suite.allow_unequal_budget))
     tested = [item for item in found if placebo is None or item["method"] != placebo.label]
     for item, p in zip(tested, statistics.holm([item["p"] for item in tested]), strict=True):

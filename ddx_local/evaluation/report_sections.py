@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ddx_local.evaluation.report_section import Section, number, span
-from ddx_local.evaluation.report_sections_talk import calibration, floors, stamp, talk, viable
+from ddx_local.evaluation.report_sections_talk import calibration, floors, rubrics, stamp, talk, viable
 from ddx_local.evaluation.report_table import Json
 
 
@@ -20,6 +20,7 @@ def sections(report: Json) -> list[Section]:
         _rescue(report),
         _groups(report),
         talk(report),
+        rubrics(report),
         calibration(report),
         floors(report),
         viable(report),

@@ -79,9 +79,23 @@ def rounds(report: Json) -> str:
     return _bars("Rounds in which true positives were first named", bars, digits=0)
 
 
+def thresholds(report: Json) -> str:
+    """What each threshold of escalation costs and gives."""
+    points = [
+        (item["tokens_per_case"], item["f1"], f"{item['threshold']:.2f}" if place % 4 == 0 else "")
+        for found in report["escalation"].values()
+        for place, item in enumerate(found["curve"])
+    ]
+    return _scatter("Escalation: tokens a case against F1 by threshold", points, "tokens a case", "F1")
+
+
 def pictures(report: Json) -> list[str]:
     """All pictures that the report has data for."""
-    return [picture for draw in (forest, lift, cost_against_f1, calibration, rounds) if (picture := draw(report))]
+    return [
+        picture
+        for draw in (forest, lift, cost_against_f1, calibration, thresholds, rounds)
+        if (picture := draw(report))
+    ]
 
 
 def _bars(title: str, bars: Sequence[tuple[str, float, str]], digits: int = 3) -> str:

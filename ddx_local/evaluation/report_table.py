@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ddx_local.evaluation.metrics import cost, macro, median_rank, micro, mrr, top_k
+from ddx_local.evaluation.metrics import cost, hit_probability, median_rank, micro, mrr, top_k
 from ddx_local.evaluation.score import CaseScore
 from ddx_local.evaluation.stamp import DDOF
 from ddx_local.evaluation.statistics import Interval, bootstrap_mean, spread, wilson
@@ -86,12 +86,12 @@ def arm_json(model: str, arm: str, rows: Sequence[CaseScore], suite: Suite, *, r
         "mrr": mrr(firsts),
         "median_rank": {"value": median_rank(firsts, 10), "miss_counts_as": 11},
         "primary": asdict(_primary(rows)) if ranked else None,
+        "hit_probability": _hit_probability(rows) if ranked else None,
         "unread_verdicts": sum(row.unread for row in rows),
         "f1_bounds": _bounds(rows),
         "usage": _usage(rows, suite),
         "degraded": dict(Counter(kind for row in rows for kind in set(row.degraded))),
         "groups": _groups(rows),
-        "soft_f1_mean": macro(sets).f1,
     }
 
 
@@ -114,6 +114,15 @@ def _share(rows: Sequence[CaseScore], k: int) -> Interval:
 def _primary(rows: Sequence[CaseScore]) -> Interval:
     """First prediction against the first gold."""
     return _interval({(row.case_id, row.seed): row.primary == 1 for row in rows})
+
+
+def _hit_probability(rows: Sequence[CaseScore]) -> Json:
+    """By primary diagnosis, over diseases with ten cases or more (DxChain), beside the pooled share."""
+    counts: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        hits, total = counts.get(row.golds[0].casefold(), (0, 0))
+        counts[row.golds[0].casefold()] = (hits + (row.primary == 1), total + 1)
+    return hit_probability(counts)
 
 
 def _interval(hits: Mapping[tuple[str, int], bool]) -> Interval:

@@ -15,12 +15,13 @@ from ddx_local import jobs, options
 from ddx_local.data import data_dir
 from ddx_local.errors import UsageError, nearest
 from ddx_local.evaluation.datasets import sources
-from ddx_local.evaluation.match import HIERARCHIES
+from ddx_local.evaluation.suite_match import Match as Match
+from ddx_local.evaluation.suite_match import checked_match as checked_match
+from ddx_local.evaluation.suite_match import known, match_of
 from ddx_local.launch import ENGINES
 from ddx_local.settings import Settings
 
 ROLES = ("baseline", "placebo", "method", "equal-budget")
-MATCHERS = ("labels", "embedding", "bertscore", "judge")
 PLACEBO_SEED = 1_000_003
 """Added to the seeds of a placebo, so that it is another draw of the same system."""
 
@@ -47,21 +48,6 @@ class Arm:
     role: str = "method"
     k: str = "free"
     tokens_of: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """How predictions are matched; `model` and `engine` are the judge's or the encoder's own."""
-
-    kind: str = "labels"
-    threshold: float | None = None
-    assignment: str = "optimal"
-    hierarchy: str = "exact"
-    model: str = ""
-    engine: str = ""
-    repeat: int = 2
-    seed: int = 0
-    layer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +107,7 @@ def read(path: Path) -> Suite:
 def parse(data: Mapping[str, Any], path: Path) -> Suite:
     """The same from its decoded TOML; relative data paths are against the suite's folder."""
     where = f"suite {path.name}"
-    _known(data, _TOP, where)
+    known(data, _TOP, where)
     arms = tuple(_arm(item, where) for item in data.get("method", ()))
     if not arms:
         raise UsageError(f"{where}: has no [[method]]", 'Name at least one, such as `name = "zero-shot"`.')
@@ -149,14 +135,14 @@ def parse(data: Mapping[str, Any], path: Path) -> Suite:
     engine = dict(data.get("engine", {}))
     if "name" in engine:
         engine["engine"] = engine.pop("name")
-    _known(engine, [*Settings.model_fields], f"{where}, [engine]")
+    known(engine, [*Settings.model_fields], f"{where}, [engine]")
     if engine.get("engine", "vllm") not in ENGINES:
         raise UsageError(
             f"{where}, [engine]: no engine `{engine['engine']}`: {nearest(engine['engine'], list(ENGINES))}"
         )
     cost, budget = data.get("cost", {}), data.get("budget", {})
-    _known(cost, ("input", "output"), f"{where}, [cost]")
-    _known(budget, ("allow_unequal", "tokens"), f"{where}, [budget]")
+    known(cost, ("input", "output"), f"{where}, [cost]")
+    known(budget, ("allow_unequal", "tokens"), f"{where}, [budget]")
     if "tokens" in budget:
         engine["budget_tokens"] = budget["tokens"]
     return Suite(
@@ -167,21 +153,15 @@ def parse(data: Mapping[str, Any], path: Path) -> Suite:
         models=tuple(data.get("models", (Settings.model_fields["model"].default,))),
         seeds=seeds,
         engine=engine,
-        match=_match(data.get("match", {}), data.get("judge", {}), where),
+        match=match_of(data.get("match", {}), data.get("judge", {}), where),
         price_in=float(cost.get("input", 0)),
         price_out=float(cost.get("output", 0)),
         allow_unequal_budget=bool(budget.get("allow_unequal", False)),
     )
 
 
-def _known(given: Mapping[str, Any], known: Any, where: str) -> None:
-    for key in given:
-        if key not in known:
-            raise UsageError(f"{where}: unknown key `{key}`: {nearest(key, list(known))}")
-
-
 def _data(given: Mapping[str, Any], folder: Path, where: str) -> Data:
-    _known(
+    known(
         given,
         ("source", "path", "sha256", "limit", "cases", "where", "medqa", "columns", "options"),
         f"{where}, [data]",
@@ -209,7 +189,7 @@ def _placed(path: str, folder: Path) -> str:
 
 
 def _arm(given: Mapping[str, Any], where: str) -> Arm:
-    _known(given, ("name", "label", "options", "role", "k", "tokens_of"), f"{where}, [[method]]")
+    known(given, ("name", "label", "options", "role", "k", "tokens_of"), f"{where}, [[method]]")
     if "name" not in given:
         raise UsageError(f"{where}, [[method]]: has no `name`", "See `ddx-local methods list`.")
     method = jobs.method(given["name"])
@@ -224,28 +204,3 @@ def _arm(given: Mapping[str, Any], where: str) -> Arm:
     # Wrong options are a fault of the suite: found here, not after an hour of other methods.
     options.parse(method.options, {**chosen, **({"k": 1} if k == "oracle" else {})}, method.name)
     return Arm(label, method.name, chosen, role, k, str(given.get("tokens_of", "")))
-
-
-def _match(given: Mapping[str, Any], judge: Mapping[str, Any], where: str) -> Match:
-    _known(given, ("kind", "threshold", "assignment", "hierarchy", "model", "layer"), f"{where}, [match]")
-    _known(judge, ("model", "engine", "repeat", "seed", "hierarchy"), f"{where}, [judge]")
-    return checked_match({**({"kind": "judge"} if judge and "kind" not in given else {}), **given, **judge}, where)
-
-
-def checked_match(given: Mapping[str, Any], where: str) -> Match:
-    """A matcher's choice; raises `UsageError` for a name that there is not (the nearest are shown)."""
-    found = Match(**given)
-    for value, known, name in (
-        (found.kind, MATCHERS, "kind"),
-        (found.hierarchy, HIERARCHIES, "hierarchy"),
-        (found.assignment, ("optimal", "greedy"), "assignment"),
-    ):
-        if value not in known:
-            raise UsageError(f"{where}, [match]: no {name} `{value}`: {nearest(value, list(known))}")
-    if found.hierarchy != "exact" and found.kind != "judge":
-        raise UsageError(
-            f"{where}, [match]: hierarchy `{found.hierarchy}` needs the judge", "Other matchers know no hierarchy."
-        )
-    if found.repeat not in (1, 2):
-        raise UsageError(f"{where}, [judge]: repeat must be 1 or 2")
-    return found

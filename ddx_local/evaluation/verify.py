@@ -8,10 +8,12 @@ from typing import Any
 from ddx_local.errors import DdxLocalError
 from ddx_local.evaluation import report, stamp
 from ddx_local.evaluation.match import Matcher
+from ddx_local.evaluation.match_judge import Judge
 from ddx_local.evaluation.match_open import matcher, reliability
+from ddx_local.evaluation.plan import data_of, suite_of
 from ddx_local.evaluation.record import Bench, Record
 from ddx_local.evaluation.report_table import Json
-from ddx_local.evaluation.runner import data_of, suite_of
+from ddx_local.evaluation.rubrics import rate
 from ddx_local.evaluation.score import CaseScore, from_json, score, to_json
 from ddx_local.evaluation.suite import Match, Suite
 from ddx_local.settings import Settings
@@ -34,9 +36,13 @@ async def scored(bench_id: str, record: Record, store: Store, found: Matcher, ch
     """Score with a matcher, save rows and report, and return the report."""
     bench = record.load(bench_id)
     rows = await score(bench, store, found)
+    ratings = await rate(found, bench, rows, choice.rubrics) if isinstance(found, Judge) and choice.rubrics else []
     about = reliability(found)
-    body = report.build(with_match(bench, choice), rows, found.label, about)
-    saved = {"rows": [to_json(row) for row in rows], "report": body, "match": _plain(choice), "reliability": about}
+    body = report.build(with_match(bench, choice), rows, found.label, about, ratings)
+    saved = {
+        "rows": [to_json(row) for row in rows], "report": body, "match": _plain(choice), "reliability": about,
+        "ratings": ratings,
+    }  # fmt: skip
     record.save_scores(bench_id, found.label, saved)
     return body
 
@@ -49,7 +55,7 @@ def with_match(bench: Bench, choice: Match) -> Bench:
 
 
 _MATCH_KEYS = ("kind", "threshold", "assignment", "hierarchy", "model", "layer")
-_JUDGE_KEYS = ("model", "engine", "repeat", "seed", "hierarchy")
+_JUDGE_KEYS = ("model", "engine", "repeat", "seed", "hierarchy", "weigh", "rubrics")
 
 
 def _plain(choice: Match) -> dict[str, Any]:
@@ -73,7 +79,7 @@ async def verify(bench_id: str, record: Record, store: Store, settings: Settings
         except DdxLocalError as error:
             found.append(Finding(f"scores by {label}", False, error.message))
             continue
-        again = report.build(with_match(bench, choice), rows, label, body["reliability"])
+        again = report.build(with_match(bench, choice), rows, label, body["reliability"], body["ratings"])
         before, after = body["report"], _through_json(again)
         parts = [name for name in stamp.changed(before, after) if name.split(".")[0] not in _VOLATILE]
         digest = f"results {again['stamp']['results'][:16]}"

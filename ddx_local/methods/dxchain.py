@@ -28,12 +28,13 @@ from ddx_local.methods.dxchain_record import Chain, Investigated
 from ddx_local.methods.dxchain_report import left, report
 from ddx_local.methods.dxchain_result import differential
 from ddx_local.methods.dxchain_steps import Options
-from ddx_local.methods.dxchain_tree import act, check, expand, reflect, select, synthesise
+from ddx_local.methods.dxchain_tree import act, check, expand, look_up, reflect, select, synthesise
 
 
 def dxchain(case: Case, options: Options) -> Flow[Differential]:
     """Three phases: 2 batches, 4 to 6 a turn, and 2 or 5; without the third 2 and 4 to 6 a turn; the first alone 3."""
-    chain = Chain(case, options, (yield from anchor(case, options)))
+    past = yield from look_up(case, options)
+    chain = Chain(case, options, (yield from anchor(case, options)), past=past)
     if options.phases == "1":
         yield from synthesise(chain, 0)
     else:

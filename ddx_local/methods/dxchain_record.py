@@ -42,14 +42,18 @@ class Investigated:
 
 @dataclass
 class Chain:
-    """The state S: memory, stack of open branches, investigation history, working differential, reviews."""
+    """The state S: memory, stack of open branches, investigation history, working differential, reviews.
+
+    `past` holds similar past cases; experts see them once a strategy has asked for it (`comparing`).
+    """
 
     case: Case
     options: Options
     memory: Memory
     stack: list[Branch] = field(default_factory=list)
     history: list[Investigated] = field(default_factory=list)
-    past: tuple[PastCase, ...] | None = None
+    past: tuple[PastCase, ...] = ()
+    comparing: bool = False
     syntheses: dict[int, Synthesis] = field(default_factory=dict)
     objections: dict[int, str] = field(default_factory=dict)
 

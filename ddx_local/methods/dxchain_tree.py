@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ddx_local.case import Case
 from ddx_local.clinical import labels
-from ddx_local.flow import Ask, Flow, SlotValue, Step, Weigh, note, retrieve, weigh
+from ddx_local.flow import Ask, Flow, PastCase, SlotValue, Step, Weigh, note, retrieve, weigh
 from ddx_local.methods.dxchain_record import Branch, Chain, Reports, observations, past_cases
 from ddx_local.methods.dxchain_steps import (
     CHECK,
@@ -16,6 +17,7 @@ from ddx_local.methods.dxchain_steps import (
     REFLECTION,
     SELECT,
     SYNTHESIS,
+    Options,
     Review,
     Synthesis,
     Working,
@@ -42,6 +44,15 @@ def asked(chain: Chain, questions: dict[str, Asked], sections: list[Section], na
         },
         name,
     )
+
+
+def look_up(case: Case, options: Options) -> Flow[tuple[PastCase, ...]]:
+    """The most similar past cases, before anything is asked, so that a file that cannot be read is known at once."""
+    if not options.cases or options.phases == "1":
+        return ()
+    past = yield from retrieve(case.text, options.nearest, options.cases, (case.id,))
+    yield from note("retrieved", f"past cases, the most similar first: {', '.join(item.id for item in past) or 'none'}")
+    return past
 
 
 def expand(chain: Chain, turn: int) -> Flow[list[Branch]]:
@@ -75,13 +86,10 @@ def select(chain: Chain, turn: int, new: list[Branch]) -> Flow[Branch]:
 
 
 def act(chain: Chain, branch: Branch) -> Flow[Reports]:
-    """The experts that the strategy names report what the record says, in one batch; past cases are looked up once."""
-    options, strategy = chain.options, branch.strategy
-    if strategy.past_cases and chain.past is None:
-        chain.past = yield from retrieve(chain.case.text, options.nearest, options.cases, (chain.case.id,))
-        names = ", ".join(item.id for item in chain.past) or "none"
-        yield from note("retrieved", f"past cases, the most similar first: {names}")
-    sections = [*chain.sections(), past_cases(chain.past or ())]
+    """The experts that the strategy names report what the record says, in one batch; with past cases once one wants them."""
+    strategy = branch.strategy
+    chain.comparing |= strategy.past_cases
+    sections = [*chain.sections(), *([past_cases(chain.past)] if chain.comparing else [])]
     task = f"{strategy.name}. {strategy.reason}"
     return (
         yield from asked(

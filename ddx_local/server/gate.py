@@ -81,6 +81,8 @@ class _Exchange:
         self.send = send
         self.began = time.perf_counter()
         raw = scope.get("raw_path") or scope["path"].encode()
+        # Where this app is a part of another one.
+        raw = raw.removeprefix(scope.get("root_path", "").encode())
         # httptools gives the query with the path, h11 does not.
         self.raw_path = raw.partition(b"?")[0].decode("latin-1")
         headers: dict[str, str] = {}

@@ -109,10 +109,16 @@ def revoke(path: Path, name: str) -> Key:
 
 
 class Keys:
-    """The keys of a file, read again when the file changes; `found` is asked for every request."""
+    """The keys of a file, read again when the file changes; `found` is asked for every request.
 
-    def __init__(self, path: Path | None) -> None:
+    Args:
+        path: The file; None where no key is needed.
+        always: A key is needed even where there is none.
+    """
+
+    def __init__(self, path: Path | None, *, always: bool = False) -> None:
         self._path = path
+        self._always = always
         self._stamp: tuple[int, int, int] | None = None
         self._keys: tuple[Key, ...] = ()
         if path is not None:
@@ -121,7 +127,7 @@ class Keys:
     @property
     def needed(self) -> bool:
         """Whether requests need a key: once there was one, for as long as the server runs."""
-        return self._stamp is not None
+        return self._always or self._stamp is not None
 
     def found(self, given: str) -> Key | None:
         """The key that a client gave, if it is one of ours."""

@@ -73,7 +73,8 @@ def listen(place: Place) -> socket.socket:
     if place.uds is not None:
         return _unix(place.uds)
     family = socket.AF_INET6 if place.address.version == 6 else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio turns Nagle's algorithm off only where the protocol is named; else a reply waits 40 ms for an acknowledgement.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((str(place.address), place.port))

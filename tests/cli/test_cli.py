@@ -244,8 +244,8 @@ def test_a_file_that_is_no_case_is_an_error_of_the_input(
 
 
 BAD = [
-    (["diagnose", "{case}", "--method", "scott"], 2, "no method `scott`: did you mean scot?"),
-    (["diagnose", "{case}", "--model", "smolm2-135m", "--method", "zero-shot"], 4, "did you mean smollm2-135m?"),
+    (["diagnose", "{case}", "--method", "scott"], 2, "no method `scott`: did you mean scot"),
+    (["diagnose", "{case}", "--model", "smolm2-135m", "--method", "zero-shot"], 4, "did you mean smollm2-135m"),
     (["diagnose", "{case}", *QUICK, "-o", "kk=3"], 2, "has no option `kk`: did you mean k?"),
     (["diagnose", "{case}", *QUICK[:4], "-o", "k=many"], 2, "k=many: must be a whole number"),
     (["diagnose", "{case}", *QUICK[:4], "-o", "k=99"], 2, "k must be 1 to 10"),
@@ -271,8 +271,8 @@ BAD = [
     (["runs", "list", "--store", "{folder}/none.sqlite"], 7, "none.sqlite: no such file"),
     (["runs", "lst"], 2, "Did you mean 'list'?"),
     (["methods", "show", "zeroshot"], 2, "did you mean zero-shot"),
-    (["models", "show", "smollm"], 4, "did you mean smollm2-135m?"),
-    (["models", "verify", "smollm"], 4, "did you mean smollm2-135m?"),
+    (["models", "show", "smollm"], 4, "did you mean smollm2-135m"),
+    (["models", "verify", "smollm"], 4, "did you mean smollm2-135m"),
 ]
 
 
@@ -611,7 +611,8 @@ def test_every_verb_has_help_with_an_example(command: Command) -> None:
     found = verbs()
     assert {("diagnose",), ("runs", "resume"), ("runs", "rm"), ("models", "pull"), ("methods", "show")} <= set(found)
     for words, text in found.items():
-        assert f"ddx-local {' '.join(words)} " in text.partition("Example")[2], f"no example for {words}"
+        example = " ".join(text.partition("Example")[2].split())
+        assert re.search(rf"ddx-local {' '.join(words)}\b", example), f"no example for {words}"
 
 
 def test_the_version_is_the_package_s(command: Command) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from ddx_local.evaluation.metrics import PRF
 from ddx_local.evaluation.record import Bench, BenchRow, PlannedRun
 from ddx_local.evaluation.report_compare import compare
 from ddx_local.evaluation.report_html import html
+from ddx_local.evaluation.report_svg import pictures
 from ddx_local.evaluation.report_table import Json, arm_json
 from ddx_local.evaluation.report_talk import calibration, escalation, talk
 from ddx_local.evaluation.report_text import latex, markdown, text
@@ -274,6 +276,9 @@ def test_a_report_reads_in_every_form_and_names_matcher_error_denominator_seeds_
 def test_the_html_report_is_one_file_with_pictures_and_no_address_or_script() -> None:
     page = html(made())
     assert page.count("<svg") >= 3
+    for picture in pictures(made()):
+        drawn = ElementTree.fromstring(picture)
+        assert all(0 <= float(item.get("cx", 0)) <= 760 for item in drawn.iter("circle"))
     assert "<script" not in page
     assert "http" not in page.replace("http-equiv", "")
     assert "<b>&amp;" not in page

@@ -10,7 +10,7 @@ from typing import Any
 from ddx_local.clinical.similarity import spelling_similarity
 from ddx_local.engines.scripted import ScriptedEngine, by_policy
 from ddx_local.errors import CaseError, LengthStop
-from ddx_local.evaluation import runner, suite
+from ddx_local.evaluation import plan, runner, suite
 from ddx_local.evaluation.match import Labels
 from ddx_local.evaluation.record import Record
 from ddx_local.evaluation.score import CaseScore, score
@@ -116,7 +116,7 @@ class World:
         self.lines: list[str] = []
 
     def begin(self, raw: Mapping[str, Any]) -> str:
-        return runner.begin(suite.parse(raw, Path("made.toml")), raw, SETTINGS, self.record)
+        return plan.begin(suite.parse(raw, Path("made.toml")), raw, SETTINGS, self.record)
 
     async def drive(self, bench_id: str, open_all: Any = None, at_once: int = 4) -> None:
         await runner.drive(

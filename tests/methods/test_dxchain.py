@@ -260,6 +260,21 @@ def test_past_cases_are_looked_up_once_without_the_case_itself_and_shown_to_the_
     assert not any("Aortic dissection" in item.prompt for item in driven.said if item.step != "dxchain/expert")
 
 
+def test_experts_see_past_cases_only_once_a_strategy_asks_for_them() -> None:
+    driven = run(retrieved=lambda _: [["old-7", "An old text", ["Gout"], 0.9]], cases="past.jsonl")
+    assert driven.noted("retrieved")
+    assert not any("An old text" in item.prompt for item in driven.said)
+
+
+def test_the_base_is_read_before_anything_is_asked() -> None:
+    def unreadable(about: Retrieve) -> Any:
+        raise FileNotFoundError(about.base)
+
+    with pytest.raises(FileNotFoundError, match="past.jsonl"):
+        run({}, retrieved=unreadable, cases="past.jsonl")
+    assert run(phases="1", retrieved=unreadable, cases="past.jsonl").answer.entries
+
+
 def test_an_empty_base_is_no_failure() -> None:
     driven = run(answers(past_cases="yes"), cases="past.jsonl")
     assert driven.noted("retrieved") == ["past cases, the most similar first: none"]

@@ -259,6 +259,7 @@ def made_by_hand() -> dict[str, Any]:
             {
                 "round": 2,
                 "by": "supervisor",
+                "about": "",
                 "text": "Please weigh the anemia too.",
                 "at": "2026-03-01T10:16:00.000+00:00",
             }

@@ -8,6 +8,7 @@ export async function history() {
   const trouble = el("div", {});
   const told = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
 
+  const cell = (name, text) => el("td", { "data-name": name, text });
   const row = (item) => {
     const remove = button("Delete", async () => {
       if (remove.dataset.sure !== "1") {
@@ -27,8 +28,8 @@ export async function history() {
     const link = (ending) => el("a", { href: `/ddx/v1/runs/${item.run_id}/export.${ending}`, download: "", "aria-label": `Export run ${item.run_id} as ${ending.toUpperCase()}`, text: ending.toUpperCase() });
     const line = el("tr", {},
       el("th", { scope: "row" }, el("a", { href: `#run/${item.run_id}`, text: item.run_id })),
-      el("td", { text: `${item.created_at.slice(0, 16).replace("T", " ")} UTC` }), el("td", { text: item.method }), el("td", { text: item.model }),
-      el("td", { text: item.status }), el("td", { class: "row" }, link("html"), link("json"), item.status === "running" ? null : remove));
+      cell("Began", `${item.created_at.slice(0, 16).replace("T", " ")} UTC`), cell("Method", item.method), cell("Model", item.model),
+      cell("State", item.status), el("td", { class: "row" }, link("html"), link("json"), item.status === "running" ? null : remove));
     return line;
   };
 
@@ -38,7 +39,7 @@ export async function history() {
     el("p", { class: "quiet", text: runs.length ? `${told}.` : "No runs yet." }),
     trouble,
     runs.length
-      ? el("div", { class: "sheet scroll", role: "region", "aria-label": "Runs", tabindex: "0" }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, runs.map(row))))
+      ? el("div", { class: "sheet scroll", role: "region", "aria-label": "Runs", tabindex: "0" }, el("table", { class: "stacks" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, runs.map(row))))
       : el("p", {}, el("a", { href: "#new", text: "Begin with a case" })),
   );
 }

@@ -1,0 +1,1 @@
+"""Load on the server: many clients at once on the scripted engine."""
