@@ -9,7 +9,8 @@ import re
 import shutil
 import sys
 from contextlib import nullcontext
-from pathlib import Path
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ddx_local import offline
@@ -66,20 +67,27 @@ def download(repo: str, revision: str, out: Path) -> str:
     Raises:
         ModelError: There are no safetensors, or a file's sha256 is not the hub's.
     """
-    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub import HfApi, hf_hub_download
 
     info = HfApi().model_info(repo, revision=revision, files_metadata=True)
     names = {item.rfilename: item for item in info.siblings or ()}
     if not any(name.endswith(".safetensors") for name in names):
         raise ModelError(f"{repo} holds no safetensors, the only weights that are loaded")
     commit = str(info.sha)
-    snapshot_download(repo, revision=commit, local_dir=out, allow_patterns=list(FETCHED), ignore_patterns=list(SKIPPED))
+    for name in filter(wanted, names):
+        hf_hub_download(repo, name, revision=commit, local_dir=out)
     shutil.rmtree(out / ".cache", ignore_errors=True)
     for name, item in names.items():
         path, stated = out / name, _stated_sha256(item)
         if path.is_file() and stated and file_entry(path).sha256 != stated:
             raise ModelError(f"{name}: its sha256 is not the one that the hub states ({stated})")
     return commit
+
+
+def wanted(name: str) -> bool:
+    """Whether a file of a repository belongs to the model, and is no weights in another format and no code."""
+    skipped = any(fnmatch(name, pattern) for pattern in SKIPPED)
+    return not skipped and any(fnmatch(PurePosixPath(name).name, pattern) for pattern in FETCHED)
 
 
 def _stated_sha256(item: Any) -> str | None:

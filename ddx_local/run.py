@@ -17,7 +17,6 @@ from ddx_local.flow import Flow
 from ddx_local.result import differential_json
 from ddx_local.rounds import Append, Context, RecordedFailure, Recorder, Rounds, now
 
-
 Gate = int | asyncio.Semaphore
 """Cases in flight: a number, or a semaphore that several runs share."""
 

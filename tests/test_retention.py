@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import zlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,6 +22,10 @@ NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
 def started(run_id: str, at: datetime) -> RunStarted:
     return made(run_id, at.isoformat(timespec="milliseconds"))
+
+
+def files_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir() if path.name.startswith("runs"))
 
 
 @pytest.fixture
@@ -64,16 +69,18 @@ def test_a_moment_that_is_none_is_refused(before: str | None, message: str) -> N
 
 
 def test_what_is_past_its_time_goes_without_a_trace_and_the_deletion_is_recorded(store: Store, tmp_path: Path) -> None:
+    text = zlib.compress(f"{CANARY} 100 days old".encode())
+    assert text in files_of(tmp_path / "folder")
     old = retention.expired(store, NOW - timedelta(days=30))
     assert old == ("run-100", "run-31", "run-30")
     assert retention.purge(store, old) == old
     assert {row.run_id for row in store.runs()} == {"run-1", "run-0"}
     assert store.texts("run-1", [next(iter(dict(store.all_texts("run-1"))))])
-    files = b"".join(path.read_bytes() for path in (tmp_path / "folder").iterdir() if path.name.startswith("runs"))
-    assert f"{CANARY} 100".encode() not in files
-    assert b"run-100" not in files
+    left = files_of(tmp_path / "folder")
+    assert text not in left
+    assert b"run-100" not in left
     chain = Audit(beside(store.path))
-    assert [(item.action, item.object_id) for item in chain.records()] == [("run.purge", run_id) for run_id in old]
+    assert [(item.action, item.object) for item in chain.records()] == [("run.purge", run_id) for run_id in old]
 
 
 def test_a_run_that_is_worked_on_now_stays(store: Store) -> None:

@@ -1,14 +1,15 @@
 """SCoT on the project's own cases with the embedded model: does every turn parse, are the quotes the case's own?"""
 
-import sys
+import asyncio
+from typing import Any
 
-from bench.speed.shared import Noting, opened, parse, scot, vignettes
+from bench.speed.shared import Noting, opened, parse, run, scot_run, vignettes
 
 CASES, SEEDS = 12, 2
 
 
 def scot_cases() -> dict[str, float]:
-    """12 cases, 2 seeds, all cases of a seed at once.
+    """12 cases, 2 seeds, all at once.
 
     Returns:
         Cases that failed, structured turns, those that a JSON parser refuses, batches of the longest case, quotes, those
@@ -16,10 +17,14 @@ def scot_cases() -> dict[str, float]:
     """
     failed = turns = unread = quotes = foreign = missing = repeated = 0
     most = 0
-    for seed in range(SEEDS):
-        cases = vignettes(CASES)
-        noting = Noting(opened().engine)
-        for document in scot(cases, noting, seed=seed):
+    cases = vignettes(CASES)
+    noted = [Noting(opened().engine) for _ in range(SEEDS)]
+
+    async def everything() -> list[Any]:
+        return await asyncio.gather(*(scot_run(cases, noting, seed=seed) for seed, noting in enumerate(noted)))
+
+    for noting, documents in zip(noted, run(everything()), strict=True):
+        for document in documents:
             failed += document["status"] != "finished"
             most = max(most, document["totals"]["batches"])
         texts = {case.text: case.id for case in cases}
@@ -36,7 +41,6 @@ def scot_cases() -> dict[str, float]:
             missing += len(found) - len(said)
             foreign += sum(quote not in case for quote in said)
             repeated += len(said) - len(set(said))
-        print(f"seed {seed}: {turns} turns, {failed} cases failed", file=sys.stderr)
     return {
         "scot_cases_failed": failed,
         "scot_turns": turns,

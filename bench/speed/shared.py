@@ -82,12 +82,19 @@ class Noting:
 
 def scot(cases: Sequence[Case], engine: Any, *, seed: int = 0, store: Store | None = None, **values: Any) -> Any:
     """Run SCoT on cases with an engine; returns the result documents."""
+    return run(scot_run(cases, engine, seed=seed, store=store, **values))
+
+
+async def scot_run(
+    cases: Sequence[Case], engine: Any, *, seed: int = 0, store: Store | None = None, **values: Any
+) -> Any:
+    """As `scot`, for runs that share the engine."""
     method = jobs.method("scot")
     chosen = options.parse(method.options, {name: str(value) for name, value in values.items()}, "scot")
     job = jobs.Job(method, chosen, "smollm2-135m", "vllm", seed, {}, tuple(cases))
     place = store or Store(None)
     consultants = opened().consultants
-    run_id = run(jobs.start(job, launch.Opened(engine, consultants), place, None, len(cases)))
+    run_id = await jobs.start(job, launch.Opened(engine, consultants), place, None, len(cases))
     return jobs.documents(place, run_id)
 
 

@@ -12,7 +12,21 @@ from typing import Annotated, Any
 import typer
 
 from ddx_local import DISCLAIMER, __version__
-from ddx_local.cli import audit, bench, bundle, cache, case, config, diagnose, doctor, keys, methods, models, runs, serve
+from ddx_local.cli import (
+    audit,
+    bench,
+    bundle,
+    cache,
+    case,
+    config,
+    diagnose,
+    doctor,
+    keys,
+    methods,
+    models,
+    runs,
+    serve,
+)
 from ddx_local.cli.failure import EXIT_CODES, report, say
 from ddx_local.errors import DdxLocalError
 

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from ddx_local import jobs, options, retention
+from ddx_local.cli.audited import record
 from ddx_local.cli.case_work import tell
 from ddx_local.cli.live import LiveView
 from ddx_local.cli.out import Out, json_text, one_or_list, print_json, write_private, write_report
@@ -146,7 +147,19 @@ def finish(
 
 def _give(store: Store, run_id: str, out: Out, *, kept: bool) -> None:
     documents = jobs.documents(store, run_id)
-    texts = {case.id: case.text for case in jobs.recorded(store, run_id)[1]}
+    header, cases = jobs.recorded(store, run_id)
+    texts = {case.id: case.text for case in cases}
+    if store.path is not None:
+        statuses = [document["status"] for document in documents]
+        record(
+            "run",
+            run_id,
+            "ok" if all(status == "finished" for status in statuses) else "failed",
+            store=store.path,
+            method=header.method,
+            model=header.model,
+            cases=len(cases),
+        )
     store.close()
 
     def again(flag: str) -> str:

@@ -25,6 +25,14 @@ def _open(path: Path | None) -> Any:
     return Store(found if found.exists() else None)
 
 
+def _record(opened: Any, action: str, run_id: str = "", **facts: Any) -> None:
+    """Write the audit record before anything is shown or done; a store in memory has none."""
+    from ddx_local.cli.audited import record
+
+    if opened.path is not None:
+        record(action, run_id, store=opened.path, **facts)
+
+
 @app.command("list", epilog="Example: ddx-local runs list --json")
 def list_runs(
     store: StoreOption = None, json_out: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
@@ -35,6 +43,7 @@ def list_runs(
 
     opened = _open(store)
     rows = opened.runs()
+    _record(opened, "runs.list")
     ended = {row.run_id: opened.ended(row.run_id) for row in rows}
     if json_out:
         found = [
@@ -75,6 +84,7 @@ def show(
     opened = _open(store)
     row = opened.find(run)
     documents = jobs.documents(opened, row.run_id)
+    _record(opened, "run.show", row.run_id)
     texts = {case.id: case.text for case in jobs.recorded(opened, row.run_id)[1]}
     if html_out is not None:
         write_report(Path(html_out), documents, texts, "Nothing was written.")
@@ -126,7 +136,9 @@ def replay(
     from ddx_local.cli.out import one_or_list, print_json
 
     opened = _open(store)
-    documents = asyncio.run(jobs.replay(opened.find(run).run_id, opened))
+    run_id = opened.find(run).run_id
+    _record(opened, "run.replay", run_id)
+    documents = asyncio.run(jobs.replay(run_id, opened))
     if json_out:
         print_json(one_or_list(documents))
     else:
@@ -161,6 +173,7 @@ def summarize(
     rows = [opened_store.find(run) for run in runs] if runs else list(opened_store.runs()[:last])
     if not rows:
         raise UsageError("runs summarize: there are no runs yet", "Try: ddx-local diagnose case.txt")
+    _record(opened_store, "runs.summarize", count=len(rows))
     given = {name: value for name, value in (("model", model), ("engine", engine)) if value is not None}
     settings = load(**given, store=store)
     say = lambda line: print(line, file=sys.stderr)  # noqa: E731
@@ -202,6 +215,7 @@ def export(
         check_writable(out, "--out")
     opened = _open(store)
     run_id = opened.find(run).run_id
+    _record(opened, "run.export", run_id)
     whole = {
         "schema": "ddx-local/run/1",
         "run_id": run_id,
@@ -229,6 +243,7 @@ def remove(
     if not yes and not _confirmed(f"Delete {len(rows)} run(s) with their texts?"):
         raise UsageError("nothing was deleted", "Give --yes to delete without being asked.")
     for row in rows:
+        _record(opened, "run.delete", row.run_id)
         opened.remove(row.run_id)
         print(f"deleted {row.run_id}")
 
@@ -237,7 +252,9 @@ def remove(
 def purge(
     before: Annotated[
         str | None,
-        typer.Option(metavar="WHEN", help="A date such as 2026-01-31 (UTC), or an age such as 30d. [the setting retention_days]"),
+        typer.Option(
+            metavar="WHEN", help="A date such as 2026-01-31 (UTC), or an age such as 30d. [the setting retention_days]"
+        ),
     ] = None,
     store: StoreOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -253,8 +270,11 @@ def purge(
     if not old:
         print(f"no runs from before {limit:%Y-%m-%d %H:%M} UTC")
         return
-    if not yes and not _confirmed(f"Delete {len(old)} run(s) from before {limit:%Y-%m-%d %H:%M} UTC, with their texts?"):
+    if not yes and not _confirmed(
+        f"Delete {len(old)} run(s) from before {limit:%Y-%m-%d %H:%M} UTC, with their texts?"
+    ):
         raise UsageError("nothing was deleted", "Give --yes to delete without being asked.")
+    _record(opened, "runs.purge", count=len(old))
     gone = retention.purge(opened, old)
     kept = f"; {len(old) - len(gone)} are being worked on and stay" if len(gone) < len(old) else ""
     print(f"deleted {len(gone)} run(s){kept}")

@@ -60,7 +60,7 @@ def check_quantity(quantity: Quantity, loinc: str | None) -> None:
             f"its unit `{_short(quantity.unit)}` and its UCUM code `{_short(quantity.code)}` are different units"
         )
     unit = code or display
-    if unit is None or loinc not in _KNOWN:
+    if unit is None or loinc is None or loinc not in _KNOWN:
         return
     what, limits = _KNOWN[loinc]
     named = _short(quantity.unit or quantity.code)

@@ -178,7 +178,7 @@ def _ratio(valued: Valued, remarks: Remarks, owner: str) -> str:
 
 def _interpretation(value: Concept) -> str:
     for coding in value.coding:
-        if coding.code in _INTERPRETATIONS:
+        if coding.code is not None and coding.code in _INTERPRETATIONS:
             return _INTERPRETATIONS[coding.code]
     return concept(value)
 

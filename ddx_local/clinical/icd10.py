@@ -15,7 +15,8 @@ from itertools import pairwise
 from rapidfuzz import fuzz, process
 
 from ddx_local.clinical import labels
-from ddx_local.clinical.icd10_table import Named, Table, table
+from ddx_local.clinical.icd10_rows import Named
+from ddx_local.clinical.icd10_table import Table, table
 from ddx_local.clinical.label_forms import forms
 from ddx_local.clinical.label_lexicon import key
 from ddx_local.flow import Codes, Similarity
@@ -118,10 +119,10 @@ def _fitting(diagnosis: str) -> tuple[str, ...]:
     """The codes that fit, the one to take first."""
     have = table()
     names = forms(diagnosis).names
-    by_name = [list(have.index[words]) for words in sorted(names, key=sorted) if words in have.index]
+    by_name = [list(hits) for words in sorted(names, key=sorted) if (hits := have.named(words))]
     if not by_name:
         by_name = [hits for hits in (_misspelt(diagnosis, have),) if hits]
-    elif forms(diagnosis).first not in have.index and not diagnosis.rstrip().endswith((")", "]")):
+    elif not have.named(forms(diagnosis).first) and not diagnosis.rstrip().endswith((")", "]")):
         return ()  # a name in brackets that is not the whole: `infectious diarrhea (gastroenteritis), bacterial`
     sound = [[named for named in hits if not labels.conflicting(diagnosis, named.reading)] for hits in by_name]
     if not sound or not all(sound):
@@ -142,7 +143,7 @@ def _misspelt(diagnosis: str, have: Table) -> list[Named]:
         for words in near
         if not (own - words) & have.words and all(len(word) >= SHORTEST_SLIP for word in own - words)
     ]
-    return [named for words in slips for named in have.index[words] if labels.same(diagnosis, named.reading)]
+    return [named for words in slips for named in have.named(words) if labels.same(diagnosis, named.reading)]
 
 
 def _chosen(hits: Sequence[Named], have: Table) -> str | None:
@@ -170,7 +171,7 @@ def _near(diagnosis: str) -> list[str]:
     have = table()
     found: dict[str, None] = {}
     for text, _ in _spelled_like(diagnosis, have):
-        named = sorted(have.index[have.texts[text]], key=_most_direct)
+        named = sorted(have.named(have.texts[text]), key=_most_direct)
         found[named[0].code] = None
     return list(found)
 

@@ -1,55 +1,38 @@
-"""The ICD-10-CM table with an index of its names, built once from the installed package at the first question.
+"""The ICD-10-CM table with an index of its names: made once (seconds), kept in a file of the user's cache folder, then read from it.
 
-It knows codes, their names and parents, and which codes go by a name. It does not know which of several to take.
+The file holds the public classification and nothing else. It is made anew where the classification, our names or the way in
+which names are read have changed; where it cannot be written, the table is made in memory. It knows codes, their names and
+parents, and which codes go by a name. It does not know which of several to take.
 """
 
+import hashlib
+import json
+import os
 import re
+import sqlite3
+import tempfile
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from contextlib import closing, suppress
+from functools import cache, cached_property
+from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
-from ddx_local.clinical.icd10_names import readings, uncomplicated
-from ddx_local.clinical.label_lexicon import key
+from ddx_local.clinical.icd10_rows import CATEGORY, EXTENSION, Named, Rows, rows
 
 _CODE: Final = re.compile(r"[A-Z]\d[0-9A-Z](?:\.?[0-9A-Z]{1,4})?")
-_EXTENSION: Final = 7
-"""Characters of a code with an extension (initial encounter ...), which says nothing of the diagnosis."""
-_CATEGORY: Final = 3
-_CIRCUMSTANCES: Final = frozenset("VWXY")
-"""Chapters of what happened to somebody: no diagnoses."""
-
-OURS, DESCRIPTION, TERM, INCLUDED, PLAIN = range(5)
-"""How a code goes by a name, the best first: by our list; its own; one listed under it, or under its category; its own
-where it is uncomplicated."""
-
-_MANIFESTATION: Final = "classified elsewhere"
-"""In names of what a disease does, which is coded after the disease; what is listed under them is no name of theirs."""
+_SOURCES: Final = ("icd10_", "label", "synonyms")
+"""Files of this folder that decide what is in the table."""
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A code that goes by a name: how (see `DESCRIPTION`), and the name as it was read."""
-
-    code: str
-    how: int
-    reading: str
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
-    """The table.
+    """The table, over a database that `_write` made."""
 
-    Args:
-        index: Comparable words of a name -> the codes that go by it.
-        texts: Words of the index as text -> the words, for comparing by spelling.
-        words: Every word of the index.
-    """
-
-    index: Mapping[frozenset[str], tuple[Named, ...]]
-    texts: Mapping[str, frozenset[str]]
-    words: frozenset[str]
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
 
     def code(self, written: str) -> str | None:
         """A code as it is in the classification, however written (`i219` is I21.9); None if there is no such code.
@@ -60,82 +43,118 @@ class Table:
         if not _CODE.fullmatch(bare):
             return None
         plain = bare.replace(".", "")
-        dotted = f"{plain[:_CATEGORY]}.{plain[_CATEGORY:]}" if len(plain) > _CATEGORY else plain
-        return dotted if _classification().is_category_or_subcategory(dotted) else None
+        dotted = f"{plain[:CATEGORY]}.{plain[CATEGORY:]}" if len(plain) > CATEGORY else plain
+        return dotted if self._row("SELECT code FROM codes WHERE code = ?", dotted) else None
 
     def name(self, code: str) -> str:
         """The classification's own name of a code that is there."""
-        return str(_classification().get_description(code))
+        return self._known(code)[0]
 
     def ancestors(self, code: str) -> tuple[str, ...]:
         """The codes above a code, the nearest first, up to the category."""
         found: list[str] = []
-        while len(code) > _CATEGORY:
-            code = str(_classification().get_parent(code))
-            found.append(code)
+        while above := self._known(code)[1]:
+            found.append(above)
+            code = above
         return tuple(found)
 
     def without_extension(self, code: str) -> str:
         """The code that says the diagnosis: the same, or the one above an extension."""
         above = (code, *self.ancestors(code))
-        return next(item for item in above if len(item.replace(".", "")) < _EXTENSION)
+        return next(item for item in above if len(item.replace(".", "")) < EXTENSION)
 
+    def named(self, words: frozenset[str]) -> tuple[Named, ...]:
+        """The codes that go by a name with these comparable words; none where there is no such name."""
+        row = self._row("SELECT hits FROM names WHERE words = ?", " ".join(sorted(words)))
+        return tuple(Named(*hit) for hit in json.loads(row[0])) if row else ()
 
-def _classification() -> Any:
-    import simple_icd_10_cm
+    @cached_property
+    def texts(self) -> Mapping[str, frozenset[str]]:
+        """Words of all names as text -> the words, for comparing by spelling."""
+        with self._lock:
+            found = self._connection.execute("SELECT words FROM names").fetchall()
+        return {text: frozenset(text.split(" ")) for (text,) in found}
 
-    return simple_icd_10_cm
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every word of a name."""
+        return frozenset().union(*self.texts.values())
+
+    def _known(self, code: str) -> tuple[str, str]:
+        row = self._row("SELECT name, above FROM codes WHERE code = ?", code)
+        if row is None:
+            raise KeyError(code)
+        return row[0], row[1]
+
+    def _row(self, query: str, value: str) -> tuple[str, ...] | None:
+        with self._lock:
+            found: tuple[str, ...] | None = self._connection.execute(query, (value,)).fetchone()
+        return found
 
 
 @cache
 def table() -> Table:
-    """The table; it takes about two seconds the first time."""
-    cm = _classification()
-    index: dict[frozenset[str], dict[str, Named]] = {}
-
-    def add(code: str, name: str, how: int) -> None:
-        for reading in readings(name):
-            _enter(index, Named(code, how, reading))
-            if how == DESCRIPTION and (shorter := uncomplicated(reading)):
-                _enter(index, Named(code, PLAIN, shorter))
-
-    for code in cm.get_all_codes(with_dots=True):
-        # A category that is a block of its own (B99) is a code too, so that "neither chapter nor block" would be wrong.
-        if (
-            len(code.replace(".", "")) >= _EXTENSION
-            or code[0] in _CIRCUMSTANCES
-            or not cm.is_category_or_subcategory(code)
-        ):
-            continue
-        name = cm.get_description(code)
-        add(code, name, DESCRIPTION)
-        if _MANIFESTATION in name or _MANIFESTATION in cm.get_description(code[:_CATEGORY]):
-            continue
-        for term in cm.get_inclusion_term(code):
-            add(code, term, TERM)
-        for term in cm.get_includes(code):
-            add(code, term, INCLUDED)
-    for code, others in _own_names().items():
-        for name in others:
-            add(code, name, OURS)
-    return Table(
-        index={words: tuple(found.values()) for words, found in index.items()},
-        texts={" ".join(sorted(words)): words for words in index},
-        words=frozenset(word for words in index for word in words),
-    )
+    """The table; it takes seconds where it has to be made."""
+    path = _folder() / f"icd10cm-{_digest()[:16]}.sqlite"
+    with suppress(sqlite3.Error, OSError):
+        if path.is_file():
+            return Table(_opened(path))
+    made = rows()
+    with suppress(sqlite3.Error, OSError):
+        _keep(path, made)
+        return Table(_opened(path))
+    return Table(_write(sqlite3.connect(":memory:", check_same_thread=False), made))
 
 
-def _enter(index: dict[frozenset[str], dict[str, Named]], named: Named) -> None:
-    words = key(named.reading)
-    if words:
-        found = index.setdefault(words, {})
-        if named.code not in found or named.how < found[named.code].how:
-            found[named.code] = named
+def _folder() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("ddx-local")
 
 
-def _own_names() -> Mapping[str, tuple[str, ...]]:
-    """Code -> names in use that the table lacks (icd10_names.txt)."""
-    text = files("ddx_local.clinical").joinpath("icd10_names.txt").read_text(encoding="utf-8")
-    lines = (line.strip() for line in text.splitlines())
-    rows = [line.split(" = ") for line in lines if line and not line.startswith("#")]
-    return {code: tuple(names) for code, *names in rows}
+def _opened(path: Path) -> sqlite3.Connection:
+    """The file, read only; raises `sqlite3.Error` where it is damaged."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+    connection.execute("SELECT name FROM codes LIMIT 1").fetchone()
+    connection.execute("SELECT hits FROM names LIMIT 1").fetchone()
+    return connection
+
+
+def _keep(path: Path, made: Rows) -> None:
+    """Write the file whole or not at all; a process that does the same meanwhile writes the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    os.close(handle)
+    try:
+        with closing(sqlite3.connect(name)) as connection:
+            _write(connection, made)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _write(connection: sqlite3.Connection, made: Rows) -> sqlite3.Connection:
+    with connection:
+        connection.execute("CREATE TABLE codes (code TEXT PRIMARY KEY, name TEXT, above TEXT) WITHOUT ROWID")
+        connection.execute("CREATE TABLE names (words TEXT PRIMARY KEY, hits TEXT) WITHOUT ROWID")
+        connection.executemany(
+            "INSERT INTO codes VALUES (?, ?, ?)", ((code, name, above) for code, (name, above) in made.codes.items())
+        )
+        connection.executemany(
+            "INSERT INTO names VALUES (?, ?)",
+            (
+                (" ".join(sorted(words)), json.dumps([[hit.code, hit.how, hit.reading] for hit in hits]))
+                for words, hits in made.index.items()
+            ),
+        )
+    return connection
+
+
+def _digest() -> str:
+    """Of everything that decides what is in the table."""
+    whole = hashlib.sha256(version("simple-icd-10-cm").encode())
+    for file in sorted(files("ddx_local.clinical").iterdir(), key=lambda item: item.name):
+        if file.name.startswith(_SOURCES) and file.is_file():
+            whole.update(file.name.encode() + file.read_bytes())
+    return whole.hexdigest()

@@ -25,7 +25,7 @@ class LabelledCase:
         evidence: Gold diagnosis -> quotes, as the data set gives them (they need not be verbatim).
         groups: What results are shown apart by: specialty, medqa (yes or no), difficulty ...
         weights: Gold diagnosis -> probability, where the data set has them (DDXPlus).
-        severe: Golds of a severe class (DDXPlus).
+        severe: All diseases of the severe classes (DDXPlus).
         meta: What hygiene needs and no metric reads.
     """
 

@@ -39,7 +39,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Read:
         sex = {"M": "male", "F": "female"}.get(str(row["SEX"]), "unknown sex")
         said = "\n".join(f"- {line}" for line in _lines(codes, evidences))
         case = Case(f"ddxplus-{path.stem}-{number:06d}", f"Patient: {sex}, {row['AGE']} years.\n{said}")
-        found.append(LabelledCase(case, gold, weights=weights, severe=severe & set(gold)))
+        found.append(LabelledCase(case, gold, weights=weights, severe=severe))
     return Read(found, [], (path, *beside.values()))
 
 

@@ -115,7 +115,6 @@ def with_flags(
         found.setdefault("data", {})["limit"] = limit
     if data is not None:
         found.setdefault("data", {})["path"] = str(data.resolve())
-        found["data"].pop("sha256", None)
     if models:
         found["models"] = list(models)
     return dict(found)

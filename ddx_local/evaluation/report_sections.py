@@ -85,22 +85,32 @@ def _named(arm: Mapping[str, Any]) -> str:
 
 
 def _seeds(report: Json) -> Section:
-    rows = [("model", "method", "F1 by seed", "sd (ddof 1)", "primary top-1", "median rank (miss 11)", "empty")]
+    head = (
+        "model",
+        "method",
+        "F1 by seed",
+        "sd (ddof 1)",
+        "primary top-1",
+        "hit probability (10+ cases)",
+        "median rank (miss 11)",
+        "empty",
+    )
+    rows = [head]
     for arm in report["arms"]:
         by_seed = ", ".join(f"{seed}: {value:.3f}" for seed, value in zip(arm["seeds"], arm["f1_by_seed"], strict=True))
         primary = span(arm["primary"]) if arm["primary"] else "no order"
+        hits = arm["hit_probability"]
+        often = f"{number(hits['macro'])} ({hits['eligible']} diseases)" if hits else "no order"
+        ranks = f"{arm['median_rank']['value']:g}"
         rows.append(
-            (
-                arm["model"],
-                _named(arm),
-                by_seed,
-                number(arm["f1_sd"]),
-                primary,
-                f"{arm['median_rank']['value']:g}",
-                str(arm["n_empty"]),
-            )
+            (arm["model"], _named(arm), by_seed, number(arm["f1_sd"]), primary, often, ranks, str(arm["n_empty"]))
         )
-    return Section("By seed", (), tuple(rows))
+    own = [
+        f"{_named(arm)} on {arm['model']}, DDXPlus' own metrics: {', '.join(f'{k} {v:.3f}' for k, v in arm['ddxplus'].items())}"
+        for arm in report["arms"]
+        if arm["ddxplus"]
+    ]
+    return Section("By seed", tuple(own), tuple(rows))
 
 
 def _failures(report: Json) -> Section:

@@ -87,6 +87,7 @@ def arm_json(model: str, arm: str, rows: Sequence[CaseScore], suite: Suite, *, r
         "median_rank": {"value": median_rank(firsts, 10), "miss_counts_as": 11},
         "primary": asdict(_primary(rows)) if ranked else None,
         "hit_probability": _hit_probability(rows) if ranked else None,
+        "ddxplus": _ddxplus(rows),
         "unread_verdicts": sum(row.unread for row in rows),
         "f1_bounds": _bounds(rows),
         "usage": _usage(rows, suite),
@@ -123,6 +124,14 @@ def _hit_probability(rows: Sequence[CaseScore]) -> Json:
         hits, total = counts.get(row.golds[0].casefold(), (0, 0))
         counts[row.golds[0].casefold()] = (hits + (row.primary == 1), total + 1)
     return hit_probability(counts)
+
+
+def _ddxplus(rows: Sequence[CaseScore]) -> Json | None:
+    """Means of DDXPlus' metrics over all rows; None for a data set without probabilities."""
+    if not any(row.ddxplus for row in rows):
+        return None
+    names = dict.fromkeys(name for row in rows if row.ddxplus for name in row.ddxplus)
+    return {name: _mean((row.ddxplus or {}).get(name, 0.0) for row in rows) for name in names}
 
 
 def _interval(hits: Mapping[tuple[str, int], bool]) -> Interval:

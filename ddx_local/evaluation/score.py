@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ddx_local.clinical.labels import same
 from ddx_local.evaluation.datasets import LabelledCase
 from ddx_local.evaluation.deliberation import Discussion, discussion
 from ddx_local.evaluation.match import Matched, Matcher, distinct
-from ddx_local.evaluation.metrics import PRF, Sets, soft
+from ddx_local.evaluation.metrics import PRF, Sets, ddxplus, soft
 from ddx_local.evaluation.record import Bench, PlannedRun
 from ddx_local.events import Answered, CaseFailed, CaseFinished, Event, Noted, RoundStarted
 from ddx_local.store import Store
@@ -61,6 +62,8 @@ class CaseScore:
         degraded: Kinds of notes that a reader has to know.
         discussion: As `Discussion`, as JSON; None for a case without answers.
         gaps: Counterfactuals as (before, after, signed gap, paper's gap, kept).
+        groups: What results are shown apart by.
+        ddxplus: DDXPlus' own metrics, where the data set has probabilities.
     """
 
     arm: str
@@ -85,6 +88,7 @@ class CaseScore:
     discussion: Mapping[str, Any] | None = None
     gaps: tuple[tuple[float, float, float, float, bool], ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
+    ddxplus: Mapping[str, float] | None = None
 
     @property
     def sets(self) -> Sets:
@@ -155,7 +159,24 @@ async def _scored(run: PlannedRun, case: LabelledCase, store: Store, matcher: Ma
             for item in read.answer.get("counterfactuals", [])
         ),
         groups=dict(case.groups),
+        ddxplus=_ddxplus(case, predictions, entries, found) if case.weights else None,
     )
+
+
+def _ddxplus(
+    case: LabelledCase, names: Sequence[str], entries: Sequence[Mapping[str, Any]], found: Matched
+) -> dict[str, float]:
+    """Predictions under the data set's names, with their probabilities; equal ones where the method gives none."""
+    known = {i: case.gold[j] for i, j, _ in found.pairs}
+    likely = {str(entry["diagnosis"]): entry.get("probability") for entry in entries}
+    predicted = {}
+    for place, name in enumerate(names):
+        own = known.get(place) or next((other for other in sorted(case.severe) if same(other, name)), name)
+        chance = likely[name]
+        predicted[own] = 1 / len(names) if chance is None else float(chance)
+    whole = ddxplus(predicted, case.weights, case.gold[0], case.severe)
+    top = ddxplus(predicted, case.weights, case.gold[0], case.severe, k=1)
+    return {**{name: float(value) for name, value in whole.items()}, "GTPA@1": float(top["GTPA"])}
 
 
 def _prf(found: Matched, n_pred: int, n_gold: int) -> PRF:

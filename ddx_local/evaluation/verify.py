@@ -82,6 +82,8 @@ async def verify(bench_id: str, record: Record, store: Store, settings: Settings
         again = report.build(with_match(bench, choice), rows, label, body["reliability"], body["ratings"])
         before, after = body["report"], _through_json(again)
         parts = [name for name in stamp.changed(before, after) if name.split(".")[0] not in _VOLATILE]
+        if [to_json(row) for row in rows] != body["rows"]:
+            parts.append("rows")
         digest = f"results {again['stamp']['results'][:16]}"
         found.append(
             Finding(f"scores by {label}: {len(rows)} rows, every number", not parts, ", ".join(parts[:5]) or digest)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ddx_local.case import Case
 from ddx_local.flow import Ask, Flow, Step, ask_each
@@ -77,13 +78,11 @@ ABSTRACT = Step(
 def anchor(case: Case, options: Options) -> Flow[Memory]:
     """Phase I: perception and profile of the raw text in one batch, then the abstract."""
     text, temperature = {"case": case.text}, options.temperature
-    found = yield from ask_each(
-        {
-            "perception": Ask(PERCEPTION, text, "perception", temperature),
-            "profile": Ask(PROFILE, text, "profiler", temperature),
-        },
-        "dxchain/perception + profile",
-    )
+    questions: dict[str, Ask[Any]] = {
+        "perception": Ask(PERCEPTION, text, "perception", temperature),
+        "profile": Ask(PROFILE, text, "profiler", temperature),
+    }
+    found = yield from ask_each(questions, "dxchain/perception + profile")
     facts, profile = found["perception"], found["profile"]
     record = [profile.section(), _perceived(facts)]
     written = yield from ask_fitting(

@@ -114,6 +114,7 @@ class Server:
             Route("POST", "/ddx/v1/cases", "case.split", "panel", cases.split, "json"),
             Route("GET", "/ddx/v1/runs", "runs.list", "panel", runs.history),
             Route("POST", "/ddx/v1/runs", "run.create", "panel", runs.create, "json", work=True),
+            Route("POST", "/ddx/v1/summary", "runs.summary", "panel", runs.summaries, "json", work=True),
             Route("GET", one, "run.show", "panel", runs.show),
             Route("DELETE", one, "run.delete", "panel", runs.delete),
             Route("GET", f"{one}/events", "run.watch", "panel", runs.events),

@@ -4,9 +4,9 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 
-from ddx_local import jobs
+from ddx_local import DISCLAIMER, jobs, memory
 from ddx_local.audit import Audit
-from ddx_local.errors import UsageError
+from ddx_local.errors import EngineError, UsageError
 from ddx_local.events import to_json
 from ddx_local.methods.table import METHODS
 from ddx_local.report import heat
@@ -20,7 +20,6 @@ from ddx_local.server.live_run import LiveRun
 from ddx_local.server.replies import Call, Reply, Stream, as_json, dumped, event
 from ddx_local.server.runs import Runs, case_of
 from ddx_local.server.strict_json import read_object
-from ddx_local.server.summary import summarised
 from ddx_local.server.telling import Teller
 from ddx_local.server.virtual import wanted
 from ddx_local.settings import Settings
@@ -145,8 +144,15 @@ class RunRoutes:
         row = self._row(call)
         if row.run_id in self.runs.live:
             raise ApiError(409, "The run is still going on.", code="run_not_over")
-        document = jobs.documents(self.store, row.run_id)[0]
-        return as_json(await summarised(self.room, document))
+        return as_json(await self._summarised([row.run_id]))
+
+    async def summaries(self, call: Call) -> Reply:
+        """The newest runs in a few sentences."""
+        last = f.whole(read_object(call.body), "last", 1, 100, 10)
+        rows = [row.run_id for row in self.store.runs() if row.run_id not in self.runs.live][:last]
+        if not rows:
+            raise not_found("There are no runs yet.", "run_not_found")
+        return as_json(await self._summarised(rows))
 
     async def export_json(self, call: Call) -> Reply:
         row = self._row(call)
@@ -174,6 +180,14 @@ class RunRoutes:
         self.audit.append(call.actor, "run.remove", row.run_id, "ok", method=row.method)
         self.store.remove(row.run_id)
         return Reply(status=204)
+
+    async def _summarised(self, rows: list[str]) -> Json:
+        try:
+            found = await memory.summarize(self.store, rows, self.room.running().opened, seed=self.settings.seed)
+        except EngineError as error:
+            self.room.died(error.message)
+            raise
+        return {**asdict(found), "runs": rows[: len(rows) - found.left_out], "disclaimer": DISCLAIMER}
 
     def _row(self, call: Call) -> RunRow:
         run_id = call.values["run_id"]

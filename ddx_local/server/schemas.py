@@ -199,6 +199,7 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("POST", f"{_RUN}/continue"): Operation("Let a waiting run go on.", {"type": "object"}, _closed((), pause=_FLAG)),
     ("POST", f"{_RUN}/pause"): Operation("Wait after the round that goes on now.", {"type": "object"}, status="202"),
     ("POST", f"{_RUN}/cancel"): Operation("Stop a run.", {"type": "object"}),
+    ("POST", "/ddx/v1/summary"): Operation("The newest runs in a few sentences by the model.", {"type": "object"}, _closed((), last=_whole(1, 100))),
     ("POST", f"{_RUN}/summary"): Operation("A past run in a few sentences by the model.", {"type": "object"}),
     ("GET", f"{_RUN}/export.json"): Operation("A whole run.", {"type": "object"}),
     ("GET", f"{_RUN}/export.html"): Operation("A report to read or print.", _STRING, content="text/html"),

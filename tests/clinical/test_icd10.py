@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.icd10 import diagnoses
-from ddx_local.clinical import icd10, labels
+from ddx_local.clinical import icd10, icd10_table, labels
 from ddx_local.clinical.icd10_names import readings, uncomplicated
 from ddx_local.clinical.icd10_table import table
 from ddx_local.flow import Codes, Similarity
@@ -221,12 +221,12 @@ def test_a_fake_code_never_leaves_the_program(name: str, code: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(text=st.sampled_from(list(table().texts)))
 def test_a_code_that_fits_a_name_of_the_classification_never_conflicts_with_it(text: str) -> None:
-    for named in table().index[table().texts[text]]:
+    for named in table().named(table().texts[text]):
         code = icd10.coded(named.reading)
         if code is not None:
             assert any(
                 not labels.conflicting(named.reading, other.reading)
-                for other in table().index[table().texts[text]]
+                for other in table().named(table().texts[text])
                 if other.code == code.code
             )
 
@@ -250,3 +250,26 @@ def test_six_in_ten_of_the_benchmarks_labels_have_a_code_and_every_code_is_real(
     found = [code for code in codes.values() if code is not None]
     assert all(real(code.code) for code in found)
     assert 0.6 <= len(found) / len(names) <= 0.75
+
+
+# The table is made once and kept
+
+
+def test_the_table_is_kept_in_a_file_and_read_from_it_and_a_damaged_or_forbidden_one_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = table().named(frozenset(next(iter(table().texts)).split(" ")))
+    monkeypatch.setattr(icd10_table, "_folder", lambda: tmp_path / "cache")
+    made = icd10_table.table.__wrapped__()
+    (kept,) = (tmp_path / "cache").iterdir()
+    words = frozenset(next(iter(table().texts)).split(" "))
+    monkeypatch.setattr(icd10_table, "rows", lambda: pytest.fail("made again"))
+    read = icd10_table.table.__wrapped__()
+    assert read.named(words) == made.named(words) == expected
+    assert read.texts == table().texts
+    monkeypatch.undo()
+    monkeypatch.setattr(icd10_table, "_folder", lambda: tmp_path / "cache")
+    kept.write_bytes(b"not a database" * 100)
+    assert icd10_table.table.__wrapped__().named(words) == expected
+    monkeypatch.setattr(icd10_table, "_folder", lambda: Path("/proc/nowhere"))
+    assert icd10_table.table.__wrapped__().named(words) == expected

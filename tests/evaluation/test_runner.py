@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,24 @@ from ddx_local.errors import EngineError, ReplayMismatch, StoreError
 from ddx_local.evaluation import report, stamp
 from ddx_local.evaluation.budget import WITHIN
 from ddx_local.evaluation.datasets import LabelledCase
+from ddx_local.evaluation.match import Labels
 from ddx_local.evaluation.report_table import by_arm
+from ddx_local.evaluation.score import from_json, score, to_json
 from ddx_local.events import Answered
 from ddx_local.store_file import claimed
-from tests.evaluation.world import BASE, PLACEBO, SETTINGS, THREE, World, failing, opener, reply, suite_of, write_cases
+from tests.evaluation.world import (
+    BASE,
+    PLACEBO,
+    SETTINGS,
+    THREE,
+    World,
+    failing,
+    opener,
+    reply,
+    suite_of,
+    write_cases,
+    zero_shot,
+)
 
 
 @pytest.fixture
@@ -244,3 +259,18 @@ async def test_progress_says_cases_speed_time_left_and_cost(cases: Path) -> None
 
 def test_settings_of_the_tests_ask_no_model() -> None:
     assert SETTINGS.engine == "scripted"
+
+
+async def test_a_set_with_probabilities_gets_its_own_metrics(tmp_path: Path) -> None:
+    path = write_cases(tmp_path / "release_test_patients.jsonl", 1)
+    world = World()
+    bench_id = world.begin(suite_of(path, [BASE]))
+    bench = world.record.load(bench_id)
+    weighed = replace(
+        bench.cases[0], weights={"gout": 0.7, "malaria": 0.2, "scurvy": 0.001}, severe=frozenset({"malaria"})
+    )
+    await world.drive(bench_id, opener(lambda request: zero_shot(request, right=1.0)))
+    (found,) = await score(replace(bench, cases=(weighed,)), world.store, Labels())
+    assert found.ddxplus is not None
+    assert (found.ddxplus["GTPA"], found.ddxplus["DDR"], found.ddxplus["DSR"]) == (1.0, 0.5, 0.0)
+    assert from_json(json.loads(json.dumps(to_json(found)))) == found

@@ -84,7 +84,9 @@ def test_self_consistency_is_two_batches_of_n_and_every_sample_sees_its_own_thou
 
 def test_the_samples_are_asked_with_keys_of_their_own_so_that_their_seeds_differ() -> None:
     driven = sampled(["Malaria"], ["Gout"], ["Gout"])
-    assert list(next(round_ for round_ in driven.rounds if round_.is_batch).questions) == [(f"sample {at}",) for at in (1, 2, 3)]
+    assert list(next(round_ for round_ in driven.rounds if round_.is_batch).questions) == [
+        (f"sample {at}",) for at in (1, 2, 3)
+    ]
 
 
 def test_the_majority_of_the_first_diagnoses_wins_under_any_name_however_often_another_is_named_below() -> None:

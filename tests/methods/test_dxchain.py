@@ -270,7 +270,7 @@ def test_the_base_is_read_before_anything_is_asked() -> None:
     def unreadable(about: Retrieve) -> Any:
         raise FileNotFoundError(about.base)
 
-    with pytest.raises(FileNotFoundError, match="past.jsonl"):
+    with pytest.raises(FileNotFoundError, match=r"past\.jsonl"):
         run({}, retrieved=unreadable, cases="past.jsonl")
     assert run(phases="1", retrieved=unreadable, cases="past.jsonl").answer.entries
 

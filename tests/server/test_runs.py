@@ -106,7 +106,10 @@ def test_a_run_is_listed_exported_summarised_and_deleted(served: Served) -> None
         assert page.headers["content-disposition"].startswith("attachment")
         assert "<!doctype html>" in page.text
         assert "src=" not in page.text
-        assert http.post(f"/ddx/v1/runs/{run}/summary").json()["summary"]
+        summary = http.post(f"/ddx/v1/runs/{run}/summary").json()
+        assert summary["tried"]
+        assert summary["counts"]["finished"] == 1
+        assert len(http.post("/ddx/v1/summary", json={"last": 2}).json()["runs"]) == 2
         assert http.delete(f"/ddx/v1/runs/{run}").status_code == 204
         assert http.get(f"/ddx/v1/runs/{run}").status_code == 404
     assert CASE[:30].encode() not in Path(str(served.store.path)).read_bytes()

@@ -57,5 +57,14 @@ export function show(...children) {
 export const alarm = (error) =>
   el("div", { class: "box alarm", role: "alert" }, el("p", {}, el("strong", { text: "That did not work. " }), said(error.message)));
 
+/** What the model says of past runs, beside what is counted. */
+export function summary({ tried, ended, failed, left_out, counts }) {
+  const facts = [["Tried", tried], ["Ended", ended], ["Failed", failed]];
+  const more = left_out ? ` The ${left_out} oldest did not fit the model’s context: it has not read them.` : "";
+  return el("div", { class: "box" },
+    el("p", {}, el("strong", { text: "Summary by the model." }), ` Counted: ${counts.runs} runs, ${counts.finished} cases finished, ${counts.failed} failed.${more}`),
+    el("dl", { class: "facts" }, facts.map(([name, text]) => [el("dt", { text: name }), el("dd", {}, said(text))])));
+}
+
 /** `text` by code points: places in it are counted as the server counts them. */
 export const points = (text) => Array.from(text);

@@ -1,7 +1,7 @@
 // The Memory Agent: all runs of this machine, with how they ended, to open, export and delete.
 
 import { ask } from "./api.js";
-import { alarm, button, el, show, tell } from "./dom.js";
+import { alarm, button, el, show, summary, tell } from "./dom.js";
 
 export async function history() {
   const { runs, counts } = await ask("/runs?limit=500");
@@ -33,10 +33,21 @@ export async function history() {
     return line;
   };
 
+  const summarise = button("Summarise the last 10 with the model", async () => {
+    summarise.disabled = true;
+    try {
+      trouble.replaceChildren(summary(await ask("/summary", { method: "POST", body: { last: 10 } })));
+      tell("The summary is there.");
+    } catch (error) {
+      trouble.replaceChildren(alarm(error));
+    }
+    summarise.disabled = false;
+  });
   const head = ["Run", "Began", "Method", "Model", "State", "Export, delete"].map((text) => el("th", { scope: "col", text }));
   show(
     el("h2", { text: "History" }),
     el("p", { class: "quiet", text: runs.length ? `${told}.` : "No runs yet." }),
+    runs.length ? summarise : null,
     trouble,
     runs.length
       ? el("div", { class: "sheet scroll", role: "region", "aria-label": "Runs", tabindex: "0" }, el("table", { class: "stacks" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, runs.map(row))))

@@ -1,7 +1,7 @@
 // A finished run: ranking, what must not be missed, triage, the marked case, heat maps, what was degraded, and what to do with it.
 
 import { ask } from "./api.js";
-import { alarm, button, el, part, said, tell } from "./dom.js";
+import { alarm, button, el, part, said, summary, tell } from "./dom.js";
 import { caseView } from "./marks.js";
 
 const URGENCY = ["emergent", "urgent", "routine"];
@@ -30,8 +30,7 @@ function actions(found) {
     summarise.disabled = true;
     try {
       const reply = await ask(`/runs/${found.run_id}/summary`, { method: "POST" });
-      const cut = reply.cut ? " (cut off at its token limit)" : "";
-      said_.replaceChildren(el("div", { class: "box" }, el("p", {}, el("strong", { text: `Summary by the model${cut}: ` }), said(reply.summary))));
+      said_.replaceChildren(summary(reply));
       tell("The summary is there.");
     } catch (error) {
       said_.replaceChildren(alarm(error));
