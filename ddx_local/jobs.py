@@ -19,8 +19,8 @@ from ddx_local.flow import Codes
 from ddx_local.launch import Opened
 from ddx_local.methods.coding import with_codes
 from ddx_local.methods.table import METHODS, Method
+from ddx_local.recorder import Append, Context, now
 from ddx_local.result import Json, document
-from ddx_local.rounds import Append, Context, now
 from ddx_local.run import Gate, run_cases
 from ddx_local.store import Store
 from ddx_local.supervise import Supervisor

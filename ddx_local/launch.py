@@ -16,7 +16,7 @@ from ddx_local.engines.cached import CachedEngine
 from ddx_local.engines.protocol import Engine
 from ddx_local.engines.quantization import checkpoint_method, for_transformers, for_vllm
 from ddx_local.errors import EngineStartError, ModelError
-from ddx_local.rounds import Consultant
+from ddx_local.recorder import Consultant
 from ddx_local.score_cache import ScoreCache
 from ddx_local.score_file import beside
 from ddx_local.settings import Settings

@@ -6,17 +6,14 @@ text. What does not fit the model's context is left out from its oldest end, and
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ddx_local import jobs
-from ddx_local.assets import Assets
 from ddx_local.case import Case
 from ddx_local.errors import ContextLengthExceeded
-from ddx_local.events import Event
 from ddx_local.flow import Ask, Flow, Step, ask, sizes
 from ddx_local.launch import Opened
 from ddx_local.result import Json
-from ddx_local.rounds import Context, Recorder, Rounds
+from ddx_local.run import unrecorded
 from ddx_local.store import Store
 
 SUMMARY: Step[Mapping[str, str]] = Step("memory/summary", lambda answer: answer)
@@ -87,7 +84,7 @@ async def summarize(store: Store, run_ids: Sequence[str], opened: Opened, *, see
     """
     found = [jobs.documents(store, run_id) for run_id in run_ids]
     entries = [entry(documents) for documents in found]
-    said, shown = await _answer(_flow(entries), opened, seed)
+    said, shown = await unrecorded(_flow(entries), Case("summary", ""), opened.engine, seed)
     whole = [document for documents in found for document in documents]
     return Summary(counts(whole, len(found)), said["tried"], said["ended"], said["failed"], len(entries) - shown)
 
@@ -104,17 +101,3 @@ def _flow(entries: Sequence[str]) -> Flow[tuple[Mapping[str, str], int]]:
             raise ContextLengthExceeded(size.prompt, size.answer, size.context, "runs summarize")
         # By the share that fits: each turn shrinks it, and few turns are needed.
         shown = max(1, min(shown - 1, shown * (size.context - size.answer) // max(size.prompt, 1)))
-
-
-async def _answer(flow: Flow[Any], opened: Opened, seed: int) -> Any:
-    """Drive a flow that belongs to no run; nothing of it is kept."""
-    events: list[Event] = []
-    nobody = Case("summary", "")
-    context = Context(opened.engine, Assets(), lambda fresh, _: events.extend(fresh), seed=seed)
-    rounds = Rounds(nobody, context, Recorder(nobody, context))
-    try:
-        round_ = next(flow)
-        while True:
-            round_ = flow.send(await rounds.answer(round_))
-    except StopIteration as stop:
-        return stop.value

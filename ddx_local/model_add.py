@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ddx_local import machine
 from ddx_local.errors import ModelError
-from ddx_local.model_card import ModelCard, card, cards
+from ddx_local.model_card import OWN, ModelCard, card, cards, read_card, shipped_names
 from ddx_local.model_chat import chat_findings
 from ddx_local.model_pull import disk_errors, locked, put_in_place, remove_remains, seal
 from ddx_local.model_shape import weights_of
@@ -16,13 +16,21 @@ from ddx_local.model_verify import content_findings, first_error, manifest_findi
 from ddx_local.model_wheel import Progress
 
 
-def add(folder: Path, name: str | None = None, store: Path | None = None, *, progress: Progress) -> Path:
+def add(
+    folder: Path,
+    name: str | None = None,
+    store: Path | None = None,
+    *,
+    own_card: Path | None = None,
+    progress: Progress,
+) -> Path:
     """Copies a model folder into the store.
 
     Args:
         folder: What a hub's snapshot or another store's folder holds. Links are followed, as a hub's cache is made of them.
         name: The card's name; None: the one that the folder's manifest says, else the folder's own name.
         store: The store, None for the default one.
+        own_card: The card of a model that no shipped card names; it is kept with the model.
         progress: Called before each step.
 
     Returns:
@@ -35,7 +43,8 @@ def add(folder: Path, name: str | None = None, store: Path | None = None, *, pro
     if not folder.is_dir():
         raise ModelError(f"{folder} is not a folder")
     manifest = read_manifest(folder) if (folder / MANIFEST).is_file() else None
-    model = _card(name or (manifest.card if manifest else folder.name), asked=name is not None)
+    kept = folder / OWN if (folder / OWN).is_file() else None
+    model = _chosen(name or (manifest.card if manifest else None), own_card or kept, folder)
     target = model_folder(model.name, store)
     with disk_errors(target.parent):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -53,6 +62,8 @@ def add(folder: Path, name: str | None = None, store: Path | None = None, *, pro
                     raise ModelError(
                         f"{folder / fault.file}: {fault.message}", "Copy the folder again, from its source."
                     )
+                if own_card:
+                    shutil.copyfile(own_card, out / OWN)
                 check(out, model)
                 (out / MANIFEST).unlink(missing_ok=True)
                 write_manifest(out, model.name, manifest.source if manifest else {"folder": folder.name})
@@ -90,12 +101,18 @@ def remove(name: str, store: Path | None = None) -> Path:
     return folder
 
 
-def _card(name: str, *, asked: bool) -> ModelCard:
-    if not asked and name not in cards():
-        raise ModelError(
-            f"the folder is called {name!r}, and no card is", "Name the model: `ddx-local models add FOLDER --as NAME`."
-        )
-    return card(name)
+def _chosen(name: str | None, own: Path | None, folder: Path) -> ModelCard:
+    if own is not None:
+        found = read_card(own, name if own.name == OWN else None)
+        if found.name in shipped_names():
+            raise ModelError(f"{own}: a shipped card is called {found.name!r}", "Give your model another name.")
+        if name not in (None, found.name):
+            raise ModelError(f"--as {name}, but {own.name} is the card of {found.name!r}", "Leave --as out.")
+        return found
+    if name is None and folder.name not in cards():
+        what = f"the folder is called {folder.name!r}, and no card is"
+        raise ModelError(what, "Name the model: `ddx-local models add FOLDER --as NAME`, or bring a card: --card FILE.")
+    return card(name or folder.name)
 
 
 def _check_room(folder: Path, store: Path) -> None:

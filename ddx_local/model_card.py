@@ -8,6 +8,7 @@ import json
 import tomllib
 import typing
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -183,15 +184,36 @@ class ModelCard:
         return self.parameters * (4 if self.dtype == "float32" else 2)
 
 
-@cache
+OWN = "card.toml"
+"""The file of a model's folder in the store that is its card, for a model that no shipped card names."""
+
+
 def cards() -> Mapping[str, ModelCard]:
-    """All shipped cards by name.
+    """All shipped cards by name, and those that lie with models in the store; a shipped one wins.
 
     Raises:
-        ModelError: A card cannot be read.
+        ModelError: A shipped card cannot be read.
     """
-    found = (read_card(path) for path in sorted(data_dir("models").glob("*.toml")))
-    return MappingProxyType({card.name: card for card in found})
+    from ddx_local.model_store import store_dir
+
+    own = sorted((path, path.stat().st_mtime_ns) for path in store_dir().glob(f"[!.]*/{OWN}"))
+    return _cards(tuple(own))
+
+
+@cache
+def _cards(own: tuple[tuple[Path, int], ...]) -> Mapping[str, ModelCard]:
+    """The times are there so that a changed file is read again."""
+    found = {}
+    for path, _ in own:
+        with suppress(ModelError):  # a card that was damaged is `verify`'s to find, and no reason to stop
+            found[path.parent.name] = read_card(path, path.parent.name)
+    shipped = (read_card(path) for path in sorted(data_dir("models").glob("*.toml")))
+    found |= {card.name: card for card in shipped}
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def shipped_names() -> frozenset[str]:
+    return frozenset(path.stem for path in data_dir("models").glob("*.toml"))
 
 
 def card(name: str) -> ModelCard:
@@ -206,8 +228,8 @@ def card(name: str) -> ModelCard:
     return known[name]
 
 
-def read_card(path: Path) -> ModelCard:
-    """Reads one card file.
+def read_card(path: Path, name: str | None = None) -> ModelCard:
+    """Reads one card file, of a model of that name; None: the file's own.
 
     Raises:
         ModelError: Not TOML, a key that is unknown, missing or of the wrong type, or a name that is not the file's.
@@ -223,8 +245,10 @@ def read_card(path: Path) -> ModelCard:
         raise ModelError(f"{path.name}: {_explain(min(error.errors(), key=_unknown_first))}", hint=hint) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ModelError(f"{path.name} cannot be read as a model card: {error}", hint=hint) from error
-    if found.name != path.stem:
-        raise ModelError(f"{path.name}: name is {found.name!r}, but the file is called {path.stem!r}", hint=hint)
+    if found.name != (name or path.stem):
+        raise ModelError(
+            f"{path.name}: name is {found.name!r}, but the file is called {name or path.stem!r}", hint=hint
+        )
     return found
 
 

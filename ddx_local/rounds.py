@@ -7,107 +7,29 @@ refused. It sees the Engine protocol, no particular engine.
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ddx_local.assets import Assets, Filled
+from ddx_local.answers import check, difference, parse
+from ddx_local.assets import Filled
 from ddx_local.case import Case
 from ddx_local.engines.protocol import Engine
 from ddx_local.engines.tasks import all_or_first_error
-from ddx_local.errors import BudgetSpent, CaseError, EmptyAnswer, GrammarDeadEnd, LengthStop, ParseError, ReplayMismatch
-from ddx_local.events import Answered, Asked, CaseFailed, Commented, Event, Noted, RoundStarted, sha256
+from ddx_local.errors import BudgetSpent, CaseError, ReplayMismatch
+from ddx_local.events import Answered, Asked, CaseFailed, Commented, Noted, RoundStarted, sha256
 from ddx_local.flow import Ask, Consult, CountSpent, CountTokens, Key, Note, Question, Round, Weigh
-from ddx_local.grammar import accepts
+from ddx_local.recorder import Context, RecordedFailure, Recorder
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Sampling, Size
 from ddx_local.roles import bound_to
-from ddx_local.supervise import Comment, RoundDone, Supervisor
+from ddx_local.supervise import Comment, RoundDone
 
 M = TypeVar("M")
-
-Append = Callable[[Sequence[Event], Sequence[str]], None]
-"""Makes events and their texts durable; it returns when they are."""
-
-Consultant = Callable[[Any], Awaitable[Any]]
-"""Answers one kind of consultation; the answer must be JSON."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What driving a case needs beside the flow.
-
-    `engine` is None for a replay: every question must then have a recorded answer. `history` holds the case's recorded
-    events. `supervise`, where given, is awaited after each round of model questions (Doctor Supervisor).
-    """
-
-    engine: Engine | None
-    assets: Assets
-    append: Append
-    seed: int = 0
-    consultants: Mapping[type, Consultant] = field(default_factory=dict)
-    history: Sequence[Event] = ()
-    recorded_text: Callable[[str], str] = lambda _: ""
-    supervise: Supervisor | None = None
-    budget: int | None = None
-    """Tokens that a case may use, prompts and answers together; probabilities count by the tokens of their labels."""
-    recording: bool = True
-    """False for a replay: everything is written once more, into the replay's own store."""
-    bound: Mapping[str, Engine] = field(default_factory=dict)
-    """Role -> the engine that answers for it in place of `engine`; label probabilities are never asked of it."""
-
-
-class RecordedFailure(Exception):
-    """A replay has come to where the case failed for want of an answer."""
-
-    def __init__(self, failure: CaseFailed) -> None:
-        super().__init__(failure.kind)
-        self.failure = failure
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def question_seed(run_seed: int, case_id: str, round_number: int, step: str, key: Key) -> int:
     """The seed of one question: a hash, so that no order of work can change it. In [0, 2^31)."""
     text = json.dumps([run_seed, case_id, round_number, step, list(key)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
-
-
-class Recorder:
-    """Appends a case's events once each: what history already holds is not written again."""
-
-    def __init__(self, case: Case, context: Context) -> None:
-        self.case = case
-        self.context = context
-        self.seen = {_identity(event) for event in context.history} if context.recording else set()
-
-    def add(self, events: Sequence[Event], texts: Sequence[str] = ()) -> None:
-        fresh = [event for event in events if _identity(event) not in self.seen]
-        if fresh:
-            at = now()
-            self.context.append([_stamped(event, at, self.case.id) for event in fresh], texts)
-
-
-def _stamped(event: Event, at: str, case_id: str) -> Event:
-    return replace(event, at=at, case_id=case_id)
-
-
-def _identity(event: Event) -> tuple[Any, ...]:
-    match event:
-        case Asked() | Answered():
-            return (type(event).__name__, event.round, event.key)
-        case RoundStarted():
-            return ("RoundStarted", event.round)
-        case Noted():
-            return ("Noted", event.round, event.detail)
-        case Commented():
-            return ("Commented", event.round, event.by, event.about, event.text)
-        case CaseFailed():
-            return ("CaseFailed", event.kind, event.message)
-        case _:
-            return (type(event).__name__,)
 
 
 class Rounds:
@@ -182,7 +104,7 @@ class Rounds:
             self.spent += recorded.prompt_tokens + recorded.generated_tokens
             if isinstance(questions[key], Ask):
                 text = self.context.recorded_text(recorded.text)
-                _check(text, recorded.finish_reason, filled[key].grammar, questions[key].step.name)
+                check(text, recorded.finish_reason, filled[key].grammar, questions[key].step.name)
                 texts[key] = text
         asks = [key for key in owed if isinstance(questions[key], Ask)]
         if asks:
@@ -190,7 +112,7 @@ class Rounds:
             texts |= {key: completion.text for key, completion in completions.items()}
         for key, question in questions.items():
             if isinstance(question, Ask):
-                replies[key] = _parse(question, texts[key], grammar=filled[key].grammar is not None)
+                replies[key] = parse(question, texts[key], grammar=filled[key].grammar is not None)
         weighs = {key: question for key, question in questions.items() if isinstance(question, Weigh)}
         if weighs:
             replies.update(await self._weigh(weighs, filled, asked, owed))
@@ -232,7 +154,7 @@ class Rounds:
         completions = {key: completion for part in parts for key, completion in part.items()}
         self.spent += sum(item.prompt_tokens + item.generated_tokens for item in completions.values())
         for key in keys:
-            _check(completions[key].text, completions[key].finish_reason, filled[key].grammar, questions[key].step.name)
+            check(completions[key].text, completions[key].finish_reason, filled[key].grammar, questions[key].step.name)
         return {key: completions[key] for key in keys}
 
     async def _weigh(
@@ -357,7 +279,7 @@ class Rounds:
     def _recorded(self, key: Key, asked: Asked) -> Answered | None:
         place = (self.number, key)
         if (before := self.asked.get(place)) is not None and before.digest != asked.digest:
-            raise self._mismatch(asked.step, _difference(before, asked))
+            raise self._mismatch(asked.step, difference(before, asked))
         recorded = self.answered.get(place)
         if recorded is None:
             self._needs_engine(key)
@@ -399,14 +321,6 @@ def _noted(number: int, note: Note) -> Noted:
     return Noted(round=number, kind=note.kind, detail=note.detail, degraded=note.degraded)
 
 
-def _difference(before: Asked, after: Asked) -> str:
-    """What of a question changed, as far as the events tell."""
-    names = sorted({*before.slots, *after.slots})
-    slots = [f"slot `{name}`" for name in names if before.slots.get(name) != after.slots.get(name)]
-    others = [name for name in ("step", "seed", "temperature") if getattr(before, name) != getattr(after, name)]
-    return ", ".join(slots + others) or "the prompt file, the grammar file or the sampling"
-
-
 def _texts(questions: Iterable[Question]) -> list[str]:
     """All slot values of the questions, each once."""
     texts: dict[str, None] = {}
@@ -420,25 +334,3 @@ def _texts(questions: Iterable[Question]) -> list[str]:
 def _request(filled: Filled, asked: Asked, what: str) -> Request:
     sampling = Sampling(filled.temperature, filled.top_p, 0, filled.longest, asked.seed)
     return Request(filled.messages, sampling, filled.grammar, what)
-
-
-def _check(text: str, finish_reason: str, grammar: str | None, step: str) -> None:
-    """An answer that is cut off, empty or stuck is an error of its own kind, never a short answer."""
-    if finish_reason == "length":
-        raise LengthStop(f"step `{step}`: the answer was cut off at its token limit")
-    if not text.strip():
-        raise EmptyAnswer(f"step `{step}`: the answer is empty")
-    if grammar is not None and not accepts(grammar, text):
-        raise GrammarDeadEnd(f"step `{step}`: the answer ends in the middle of its grammar")
-    if finish_reason != "stop":
-        raise GrammarDeadEnd(f"step `{step}`: the engine ended the answer before its end ({finish_reason})")
-
-
-def _parse(question: Ask[Any], text: str, *, grammar: bool) -> Any:
-    try:
-        return question.step.parse(json.loads(text) if grammar else text)
-    except ParseError:
-        raise
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        # The error's own text may quote the answer, which may quote the case.
-        raise ParseError(f"step `{question.step.name}`: the answer cannot be read ({type(error).__name__})") from None

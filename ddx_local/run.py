@@ -8,17 +8,23 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
+from ddx_local.assets import Assets
 from ddx_local.case import Case, Differential
+from ddx_local.engines.protocol import Engine
 from ddx_local.engines.tasks import all_or_first_error
 from ddx_local.errors import CaseError, DdxLocalError, ReplayMismatch, StoreError
 from ddx_local.events import CaseFailed, CaseFinished, CaseStarted, RunFinished, sha256
 from ddx_local.flow import Flow
+from ddx_local.recorder import Append, Context, RecordedFailure, Recorder, now
 from ddx_local.result import differential_json
-from ddx_local.rounds import Append, Context, RecordedFailure, Recorder, Rounds, now
+from ddx_local.rounds import Rounds
 
 Gate = int | asyncio.Semaphore
 """Cases in flight: a number, or a semaphore that several runs share."""
+
+T = TypeVar("T")
 
 
 async def drive(flow: Flow[Differential], case: Case, context: Context) -> Differential | CaseFailed:
@@ -49,13 +55,26 @@ async def drive(flow: Flow[Differential], case: Case, context: Context) -> Diffe
     return answer
 
 
-async def _advance(flow: Flow[Differential], rounds: Rounds) -> Differential:
+async def unrecorded(flow: Flow[T], case: Case, engine: Engine, seed: int = 0) -> T:
+    """Drive a flow that belongs to no run: nothing of it is kept, and what fails is raised.
+
+    Raises:
+        DdxLocalError: The engine failed, or an answer is none.
+    """
+    context = Context(engine=engine, assets=Assets(), append=lambda _events, _texts: None, seed=seed)
+    try:
+        return await _advance(flow, Rounds(case, context, Recorder(case, context)))
+    finally:
+        flow.close()
+
+
+async def _advance(flow: Flow[T], rounds: Rounds) -> T:
     try:
         round_ = next(flow)
         while True:
             round_ = flow.send(await rounds.answer(round_))
     except StopIteration as stop:
-        answer: Differential = stop.value
+        answer: T = stop.value
         return answer
 
 

@@ -39,8 +39,9 @@ from ddx_local.events import (
     to_json,
 )
 from ddx_local.flow import Similarity
-from ddx_local.launch import Opened
+from ddx_local.launch import Opened, consultants_of_files
 from ddx_local.methods.table import METHODS
+from ddx_local.recorder import Consultant
 from ddx_local.request import Request
 from ddx_local.result import schema
 from ddx_local.store import Store
@@ -60,7 +61,8 @@ def job(method: str = "scot", cases: tuple[Case, ...] = CASES, **changes: Any) -
 
 
 def opened(engine: ScriptedEngine | None = None) -> Opened:
-    return Opened(engine or ScriptedEngine(by_policy("walk")), {Similarity: spelling_similarity})
+    alike: dict[type, Consultant] = {Similarity: spelling_similarity}
+    return Opened(engine or ScriptedEngine(by_policy("walk")), {**alike, **consultants_of_files(alike)})
 
 
 def start(what: jobs.Job, store: Store, engine: ScriptedEngine | None = None, **more: Any) -> str:

@@ -130,6 +130,42 @@ def test_a_model_is_removed_and_nothing_else(made: Path, tmp_path: Path) -> None
         models.remove("../other", store)
 
 
+OWN_CARD = """\
+name = "ward-model"
+kind = "chat"
+purpose = "A model of our own."
+licence = "Apache-2.0"
+gated = false
+parameters = {parameters}
+context_length = 64
+dtype = "float32"
+[source.hub]
+repo = "ward/model"
+"""
+
+
+def test_a_model_of_one_s_own_brings_its_card_along(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, path = tmp_path / "store", tmp_path / "ward-model.toml"
+    monkeypatch.setenv("DDX_LOCAL_MODELS", str(store))
+    path.write_text(OWN_CARD.format(parameters=weights_of(made).numbers))
+    assert "ward-model" not in models.cards()
+    folder = models.add(made, own_card=path, progress=silent)
+    assert folder == store / "ward-model"
+    assert models.card("ward-model").purpose == "A model of our own."
+    assert models.verify("ward-model") == ()
+    shutil.copytree(folder, tmp_path / "carried")
+    monkeypatch.setenv("DDX_LOCAL_MODELS", str(tmp_path / "other"))
+    assert models.add(tmp_path / "carried", progress=silent) == tmp_path / "other" / "ward-model"
+    (tmp_path / "other" / "ward-model" / "card.toml").write_text("broken")
+    assert "ward-model" not in models.cards()
+    models.remove("ward-model")
+    (tmp_path / "qwen3-4b.toml").write_text(OWN_CARD.format(parameters=1).replace("ward-model", "qwen3-4b"))
+    with pytest.raises(ModelError, match="a shipped card is called 'qwen3-4b'"):
+        models.add(made, own_card=tmp_path / "qwen3-4b.toml", progress=silent)
+
+
 # --- the hub ------------------------------------------------------------------------------------------------------------
 
 

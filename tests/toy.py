@@ -14,8 +14,8 @@ from ddx_local.engines.protocol import Engine
 from ddx_local.engines.scripted import ScriptedEngine
 from ddx_local.events import CaseFailed, Event, RunStarted
 from ddx_local.flow import Ask, Flow, Similarity, Step, Weigh, ask, ask_each, note, similarities, sizes, weigh
+from ddx_local.recorder import Context
 from ddx_local.request import Request
-from ddx_local.rounds import Context
 from ddx_local.run import run_cases
 from ddx_local.store import Store
 from ddx_local.supervise import Supervisor

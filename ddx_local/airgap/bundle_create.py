@@ -62,7 +62,9 @@ def create(order: Order, *, say: Say) -> str:
         ModelError: A model is not in the store, or not whole.
         UsageError: The key, the lock or the folder cannot be used.
     """
-    cards = {name: models.card(name) for name in order.models}
+    found = [models.card(name) for name in order.models]
+    # What is tried out after an installation is the first one.
+    cards = {card.name: card for card in sorted(found, key=lambda card: card.kind != "chat")}
     for name in cards:
         say(f"checking model {name}")
         _whole(name, order.store)

@@ -85,9 +85,15 @@ def install(folder: Path, wish: Wish, *, say: Say) -> Path:
     return prefix / "bin" / "ddx-local"
 
 
-def doctor(command: Path) -> int:
-    """Runs the installed program's doctor, whose exit code is returned; it prints for itself."""
-    return subprocess.run([str(command), "doctor"], check=False).returncode
+def doctor(command: Path, folder: Path) -> int:
+    """Runs the installed program's doctor on the bundle's first model; it prints for itself.
+
+    Returns:
+        0 where the program works, also where something is to be looked at; else the doctor's exit code.
+    """
+    model = manifest.read(folder)[0].models[0]
+    code = subprocess.run([str(command), "doctor", "--model", model], check=False).returncode
+    return 0 if code == 1 else code
 
 
 def _model(checked: Checked, name: str, store: Path) -> None:

@@ -56,13 +56,12 @@ def pack_licences(packing: Packing, packages: Sequence[Package]) -> None:
 
 
 def own_files() -> Iterator[tuple[Path, str]]:
-    """What lies beside the program: deployment files and, in a checkout, the made-up cases, the manual and the licence."""
-    deploy = data_dir("deploy")
-    yield from ((path, f"deploy/{path.name}") for path in sorted(deploy.iterdir()) if path.is_file())
+    """What lies beside the program: deployment files, the made-up cases and, in a checkout, the manual and the licence."""
     for folder, pattern, target in (
-        ("bench/cases", "*.txt", "cases"),
-        ("docs", "deploy.md", "docs"),
-        (".", "LICENSE", "licences/ddx-local"),
-        (".", "Containerfile", "deploy"),
+        (data_dir("deploy"), "*", "deploy"),
+        (data_dir("bench") / "cases", "*.txt", "cases"),
+        (_ROOT / "docs", "*.md", "docs"),
+        (_ROOT, "LICENSE", "licences/ddx-local"),
+        (_ROOT, "Containerfile", "deploy"),
     ):
-        yield from ((path, f"{target}/{path.name}") for path in sorted((_ROOT / folder).glob(pattern)))
+        yield from ((path, f"{target}/{path.name}") for path in sorted(folder.glob(pattern)) if path.is_file())

@@ -118,8 +118,8 @@ def _check(manifest: Manifest) -> None:
         value, kind = getattr(manifest, field.name), _KINDS[field.name]
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ValueError(f"`{field.name}` is of the wrong kind")
-    if manifest.sequence < 0 or manifest.disk < 0:
-        raise ValueError("a number is negative")
+    if manifest.sequence < 0 or manifest.disk < 0 or not manifest.models:
+        raise ValueError("a number is negative, or there is no model")
     texts: list[Any] = [*manifest.models, *manifest.notices, *manifest.notices.values()]
     texts += [part for whole in manifest.joined.values() for part in whole.parts]
     if not all(isinstance(text, str) for text in texts):

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str], folder: Path) -> int:
             file=sys.stderr,
         )
         return error.exit_code
-    return 0 if given.no_doctor else doctor(command)
+    return 0 if given.no_doctor else doctor(command, folder)
 
 
 def _say(line: str) -> None:

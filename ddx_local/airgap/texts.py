@@ -43,8 +43,8 @@ Models: {models}
    Interrupted? Type the same again. Later bundles are installed the same way over it; the store of runs is not touched.
 
 5. Try it:
-       /opt/ddx-local/bin/ddx-local doctor --offline
-       /opt/ddx-local/bin/ddx-local diagnose cases/sudden-painful-toe.txt
+       /opt/ddx-local/bin/ddx-local doctor --offline --model {model}
+       /opt/ddx-local/bin/ddx-local diagnose cases/sudden-painful-toe.txt --model {model}
 
 docs/deploy.md has the whole manual; deploy/ has the systemd unit and the container files; licences/ and sbom.cdx.json say
 what is in here and under which terms.
@@ -53,7 +53,13 @@ what is in here and under which terms.
 
 def readme(version: str, date: str, models: Sequence[str], platform: str, python: str) -> str:
     return _README.format(
-        version=version, date=date, models=", ".join(models), platform=platform, python=python, disclaimer=DISCLAIMER
+        model=models[0],
+        version=version,
+        date=date,
+        models=", ".join(models),
+        platform=platform,
+        python=python,
+        disclaimer=DISCLAIMER,
     )
 
 

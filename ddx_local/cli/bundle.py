@@ -122,7 +122,7 @@ def install(
     )
     command = install_bundle(folder, wish, say=_say)
     print(command, flush=True)
-    if run_doctor and (code := doctor(command)):
+    if run_doctor and (code := doctor(command, folder)):
         raise typer.Exit(code)
 
 

@@ -5,12 +5,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ddx_local.assets import Assets
 from ddx_local.case import Case
 from ddx_local.clinical.sections import Section
-from ddx_local.launch import Opened, open_all
+from ddx_local.launch import open_all
 from ddx_local.methods.sections_model import Options, assign, is_open
-from ddx_local.rounds import Context, Recorder, Rounds
+from ddx_local.run import unrecorded
 from ddx_local.settings import Settings, load
 
 
@@ -32,21 +31,9 @@ def assigned(cases: Sequence[tuple[Case, Sequence[Section]]], flags: Mapping[str
 async def _all(cases: Sequence[tuple[Case, Sequence[Section]]], settings: Settings) -> list[tuple[Section, ...]]:
     opened = await open_all(settings, embedding=False, say=lambda text: print(text, file=sys.stderr))
     try:
-        return [await _one(case, sections, opened, settings.seed) for case, sections in cases]
+        return [
+            await unrecorded(assign(case.text, sections, Options()), case, opened.engine, settings.seed)
+            for case, sections in cases
+        ]
     finally:
         await opened.engine.aclose()
-
-
-async def _one(case: Case, sections: Sequence[Section], opened: Opened, seed: int) -> tuple[Section, ...]:
-    context = Context(engine=opened.engine, assets=Assets(), append=lambda _events, _texts: None, seed=seed)
-    rounds = Rounds(case, context, Recorder(case, context))
-    flow = assign(case.text, sections, Options())
-    try:
-        round_ = next(flow)
-        while True:
-            round_ = flow.send(await rounds.answer(round_))
-    except StopIteration as stop:
-        found: tuple[Section, ...] = stop.value
-        return found
-    finally:
-        flow.close()

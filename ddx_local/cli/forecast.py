@@ -12,7 +12,7 @@ from ddx_local.engines.scripted import Policy, ScriptedEngine, by_policy
 from ddx_local.errors import CaseError
 from ddx_local.flow import Similarity
 from ddx_local.launch import Opened, consultants_of_files
-from ddx_local.rounds import Consultant
+from ddx_local.recorder import Consultant
 from ddx_local.store import Store
 
 EXAMPLE = (

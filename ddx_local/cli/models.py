@@ -125,6 +125,10 @@ def add(
         str | None,
         typer.Option("--as", metavar="NAME", help="The model's card. [what its manifest or the folder says]"),
     ] = None,
+    own_card: Annotated[
+        Path | None,
+        typer.Option("--card", metavar="FILE", help="A card of yours, NAME.toml, for a model that has none."),
+    ] = None,
 ) -> None:
     """Copy a model folder into the store, after the checks of `verify`; no network."""
     import sys
@@ -132,7 +136,7 @@ def add(
     from ddx_local import models, offline
 
     offline.go_offline()
-    print(models.add(folder, name, progress=lambda line: print(line, file=sys.stderr)))
+    print(models.add(folder, name, own_card=own_card, progress=lambda line: print(line, file=sys.stderr)))
 
 
 @app.command("rm", epilog="Example: ddx-local models rm gemma3-270m --yes")

@@ -15,7 +15,7 @@ from ddx_local.evaluation.datasets_hygiene import flagged
 from ddx_local.evaluation.record import Bench, BenchRow, PlannedRun, Record
 from ddx_local.evaluation.suite import PLACEBO_SEED, Arm, Suite, parse
 from ddx_local.launch import engine_settings
-from ddx_local.rounds import now
+from ddx_local.recorder import now
 from ddx_local.settings import Settings
 
 

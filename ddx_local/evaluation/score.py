@@ -153,7 +153,7 @@ async def _scored(run: PlannedRun, case: LabelledCase, store: Store, matcher: Ma
         confidence=read.confidence if read.confidence is not None else probability,
         escalated=read.escalated,
         degraded=read.degraded,
-        discussion=asdict(talk) if talk else None,
+        discussion=json.loads(json.dumps(asdict(talk))) if talk else None,
         gaps=tuple(
             (item["p_before"], item["p_after"], item["gap"], item["gap_paper"], item["kept"])
             for item in read.answer.get("counterfactuals", [])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ddx_local import launch, models
 from ddx_local.launch import Opened
-from ddx_local.rounds import Consultant
+from ddx_local.recorder import Consultant
 from ddx_local.server.engine_room import Running
 from ddx_local.settings import Settings
 

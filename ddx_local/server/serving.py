@@ -156,10 +156,10 @@ async def serve(server: Server, place: Place, opened: socket.socket, begun: Call
     try:
         await uvicorn_server.serve(sockets=[opened])
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
         if place.uds is not None:
             place.uds.unlink(missing_ok=True)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
     if server.room.failure is not None:
         raise server.room.failure
 

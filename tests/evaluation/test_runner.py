@@ -16,6 +16,7 @@ from ddx_local.evaluation.budget import WITHIN
 from ddx_local.evaluation.datasets import LabelledCase
 from ddx_local.evaluation.match import Labels
 from ddx_local.evaluation.report_table import by_arm
+from ddx_local.evaluation.report_talk import talk
 from ddx_local.evaluation.score import from_json, score, to_json
 from ddx_local.events import Answered
 from ddx_local.store_file import claimed
@@ -234,13 +235,16 @@ async def test_no_gold_stands_in_any_prompt_slot_or_answer_of_any_method(tmp_pat
         {"name": "counterfactual", "options": {"rounds": 0}},
     ]
     world, open_all = World(), opener()
-    bench_id, _ = await world.run(suite_of(path, arms) | {"data": {"source": "jsonl", "path": str(path)}}, open_all)
+    bench_id, rows = await world.run(suite_of(path, arms) | {"data": {"source": "jsonl", "path": str(path)}}, open_all)
     seen = [m.content for engine in open_all.engines for request in engine.requests for m in request.messages]
     seen += [m.content for engine in open_all.engines for request in engine.scored for m in request.messages]
     seen += [request.grammar or "" for engine in open_all.engines for request in engine.requests]
     seen += [text for run in world.record.load(bench_id).runs for _, text in world.store.all_texts(run.run_id)]
     assert len(seen) > 50
     assert [name for name in ("zyxogravic", "quobbler") for text in seen if name in text.lower()] == []
+    gaps = talk([row for row in rows if row.arm == "counterfactual"])["counterfactuals"]
+    assert gaps["edits"] > 0
+    assert gaps["differ_from_recorded"] == 0, "worked out again from the recorded probabilities"
 
 
 def test_a_labelled_case_is_no_case_so_that_a_job_cannot_be_given_one() -> None:

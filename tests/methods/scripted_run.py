@@ -14,9 +14,9 @@ from ddx_local.engines.scripted import Policy, ScriptedEngine, by_policy
 from ddx_local.flow import Similarity
 from ddx_local.launch import Opened, consultants_of_files
 from ddx_local.methods.table import METHODS
+from ddx_local.recorder import Consultant
 from ddx_local.request import LoglikelihoodRequest
 from ddx_local.result import schema
-from ddx_local.rounds import Consultant
 from ddx_local.store import Store
 
 

@@ -14,7 +14,7 @@ from ddx_local.flow import Similarity, Spending
 from ddx_local.launch import Opened, consultants_of_files
 from ddx_local.methods.budget import affordable
 from ddx_local.methods.table import METHODS
-from ddx_local.rounds import Consultant
+from ddx_local.recorder import Consultant
 from ddx_local.store import Store
 
 CASE = Case(
