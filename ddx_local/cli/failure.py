@@ -17,6 +17,7 @@ EXIT_CODES = {
     8: "a recorded run does not fit what is here now",
     9: "something tried to reach the network",
     10: "a bundle that is not whole, not genuine, or not for this machine",
+    75: "the engine of a server died (systemd starts it again)",
     141: "whoever read the output went away",
     130: "stopped with Ctrl-C (the run can be resumed)",
 }

@@ -79,6 +79,7 @@ class Server:
             embed=embed,
             embedding_model="scripted-embedding" if scripted else settings.embedding_model,
             keep_alive=keep_alive,
+            metrics=self.metrics,
         )
         self.run_routes = RunRoutes(settings, self.room, self.runs, setup.store, setup.audit, keep_alive)
         self.cases = Cases(settings, self.room, self.runs, setup.demo, setup.keys.needed)

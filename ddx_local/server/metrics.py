@@ -36,6 +36,12 @@ class Metrics:
         ):
             Gauge(name, text, registry=self._registry).set_function(read)
 
+    def count(self, surface: str, calls: int, prompt_tokens: int, generated_tokens: int) -> None:
+        """Count questions to the model: of `raw` requests, or of `ddx` methods."""
+        self.calls.labels(surface).inc(calls)
+        self.tokens.labels("prompt").inc(prompt_tokens)
+        self.tokens.labels("generated").inc(generated_tokens)
+
     def text(self) -> bytes:
         """The exposition format."""
         return generate_latest(self._registry)

@@ -4,13 +4,11 @@ A virtual model's answer comes from a run, the served model's from the engine's 
 from `raw` where it has none.
 """
 
-import hashlib
 import secrets
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from ddx_local.engines.salt import SALT
 from ddx_local.errors import EngineError
 from ddx_local.server import embeddings, raw, virtual, wire
 from ddx_local.server import fields as f
@@ -18,6 +16,7 @@ from ddx_local.server.engine_room import EngineRoom
 from ddx_local.server.errors import forbidden, no_model
 from ddx_local.server.keeping import kept_alive
 from ddx_local.server.live_run import LiveRun
+from ddx_local.server.metrics import Metrics
 from ddx_local.server.replies import Call, Reply, Stream, as_json
 from ddx_local.server.runs import Runs, digest_of
 from ddx_local.server.strict_json import read_object
@@ -36,8 +35,8 @@ class OpenAI:
     embed: embeddings.Embedder
     embedding_model: str
     keep_alive: float
+    metrics: Metrics
     created: int = field(default_factory=lambda: int(time.time()))
-    secret: bytes = field(default_factory=lambda: secrets.token_bytes(16))
 
     @property
     def ids(self) -> list[str]:
@@ -64,7 +63,7 @@ class OpenAI:
             return await self._run(call, asked, wire.Chat(f"chatcmpl-{secrets.token_hex(12)}", name))
         self._served(call, name)
         running = self.room.running()
-        salt = self._salted(call.actor)
+        salt = self.runs.salt(call.actor)
         if running.inner is not None:
             given.pop("ddx", None)
             return await running.inner.answer(call, "/v1/chat/completions", given, salt)
@@ -80,7 +79,7 @@ class OpenAI:
         name = self._asked_model(given)
         self._served(call, name)
         running = self.room.running()
-        salt = self._salted(call.actor)
+        salt = self.runs.salt(call.actor)
         if running.inner is not None:
             return await running.inner.answer(call, "/v1/completions", given, salt)
         wanted = raw.completion(given)
@@ -118,12 +117,13 @@ class OpenAI:
             same = self.runs.same(call.actor, asked.wish.digest)
             if same is not None:
                 return same
-        self._salted(call.actor)
         return self.runs.begin(asked.wish, call.actor)
 
     async def _answers(self, wanted: raw.Asked) -> tuple[list[raw.Answer], wire.Usage]:
         try:
-            return await raw.answers(self.room.running().opened.engine, wanted)
+            found, usage = await raw.answers(self.room.running().opened.engine, wanted)
+            self.metrics.count("raw", len(found), usage.prompt, usage.completion)
+            return found, usage
         except EngineError as error:
             self.room.died(error.message)
             raise
@@ -143,9 +143,3 @@ class OpenAI:
     def _check(self, call: Call, scope: str) -> None:
         if scope not in call.scopes:
             raise forbidden(f"This API key has no scope `{scope}`.", "missing_scope")
-
-    def _salted(self, actor: str) -> str:
-        """Keep one key's prefixes in the KV cache apart from another's, for this request and what it begins."""
-        salt = hashlib.blake2b(actor.encode(), key=self.secret, digest_size=16).hexdigest()
-        SALT.set(salt)
-        return salt

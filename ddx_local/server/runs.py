@@ -2,15 +2,17 @@
 
 import asyncio
 import hashlib
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddx_local import jobs, launch
+from ddx_local import __version__, jobs, launch
 from ddx_local.audit import Audit
 from ddx_local.case import Case
+from ddx_local.engines.salt import SALT
 from ddx_local.errors import DdxLocalError, EngineError
-from ddx_local.events import RunFinished
+from ddx_local.events import Answered, RunFinished
 from ddx_local.methods.table import Method
 from ddx_local.server.engine_room import EngineRoom
 from ddx_local.server.errors import busy
@@ -52,6 +54,7 @@ class Runs:
         self.metrics = metrics
         self.live: dict[str, LiveRun] = {}
         self._by_digest: dict[tuple[str, str], LiveRun] = {}
+        self._secret = secrets.token_bytes(16)
 
     def begin(self, wish: Wish, actor: str) -> LiveRun:
         """Begin a run; it goes on by itself.
@@ -65,7 +68,9 @@ class Runs:
             raise busy(f"{len(self.live)} runs are under way already.", 10, "too_many_runs")
         run = LiveRun(jobs.new_run_id(), wish.method.name, actor, wish.pausing)
         fingerprint = running.opened.engine.fingerprint
-        self._audit.append(actor, "run.start", run.run_id, "ok", method=wish.method.name, **_digests(fingerprint))
+        self._audit.append(
+            actor, "run.start", run.run_id, "ok", method=wish.method.name, app=__version__, **_digests(fingerprint)
+        )
         job = jobs.Job(
             method=wish.method,
             options=wish.options,
@@ -80,6 +85,7 @@ class Runs:
             self._by_digest[(actor, wish.digest)] = run
 
         async def work() -> None:
+            SALT.set(self.salt(actor))
             failure: BaseException | None = None
             try:
                 await jobs.start(
@@ -104,6 +110,10 @@ class Runs:
     def same(self, actor: str, digest: str) -> LiveRun | None:
         """The run that an identical request of the same key has begun and that goes on."""
         return self._by_digest.get((actor, digest))
+
+    def salt(self, actor: str) -> str:
+        """What keeps one key's prefixes in the KV cache apart from another's; new with each server."""
+        return hashlib.blake2b(actor.encode(), key=self._secret, digest_size=16).hexdigest()
 
     @property
     def model(self) -> str:
@@ -132,6 +142,13 @@ class Runs:
             run.failure = error
         if self.metrics is not None:
             self.metrics.runs.labels(run.method, status).inc()
+            answers = [event for _, event, _ in run.items if isinstance(event, Answered) and event.finish_reason]
+            self.metrics.count(
+                "ddx",
+                len(answers),
+                sum(event.prompt_tokens for event in answers),
+                sum(event.generated_tokens for event in answers),
+            )
 
 
 def digest_of(body: bytes) -> str:

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import ipaddress
 import os
+import signal
 import socket
 import stat
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,7 +145,7 @@ async def serve(server: Server, place: Place, opened: socket.socket, begun: Call
         ssl_certfile=str(place.certificate) if place.certificate else None,
         ssl_keyfile=str(place.private_key) if place.private_key else None,
     )
-    uvicorn_server = uvicorn.Server(config)
+    uvicorn_server = _server(config)
 
     async def watch() -> None:
         while not uvicorn_server.started:
@@ -162,6 +164,26 @@ async def serve(server: Server, place: Place, opened: socket.socket, begun: Call
         await asyncio.gather(watching, return_exceptions=True)
     if server.room.failure is not None:
         raise server.room.failure
+
+
+def _server(config: Any) -> Any:
+    """Uvicorn's server, which is told to end by SIGINT and SIGTERM and does not send itself the signal once more."""
+    import uvicorn
+
+    class Ending(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            if threading.current_thread() is not threading.main_thread():
+                yield
+                return
+            before = {name: signal.signal(name, self.handle_exit) for name in (signal.SIGINT, signal.SIGTERM)}
+            try:
+                yield
+            finally:
+                for name, handler in before.items():
+                    signal.signal(name, handler)
+
+    return Ending(config)
 
 
 def exit_code_of(server: Server, error: Any) -> int:

@@ -13,7 +13,9 @@ from ddx_local.server.errors import invalid
 DEEPEST = 32
 """Levels of lists and objects within each other."""
 
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# A string that never ends is one too: else each of its quotation marks would be tried as a beginning.
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
+_BRACKETS = re.compile(rb"[\[\]{}]")
 
 
 def read(body: bytes) -> Any:
@@ -48,12 +50,11 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 def _depth(body: bytes) -> int:
     depth = deepest = 0
-    for byte in _STRINGS.sub(b"", body):
-        if byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
+    for found in _BRACKETS.finditer(_STRINGS.sub(b"", body)):
+        depth += 1 if found[0] in (b"[", b"{") else -1
+        deepest = max(deepest, depth)
+        if deepest > DEEPEST:
+            break
     return deepest
 
 

@@ -94,7 +94,9 @@ def _messages(body: dict[str, Any]) -> None:
 def _prompt(value: Any) -> None:
     items = value if isinstance(value, list) else [value]
     texts = all(isinstance(item, str) for item in items)
-    ids = isinstance(value, list) and all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in items)
+    ids = isinstance(value, list) and all(
+        isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in items
+    )
     lists = all(isinstance(item, list) and item and all(type(i) is int and i >= 0 for i in item) for item in items)
     if not items or not (texts or ids or lists) or (len(items) > 64 and not ids):
         raise invalid("`prompt` must be a text, a list of token ids, or a list of up to 64 of these.", "prompt")

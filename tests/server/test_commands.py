@@ -50,8 +50,8 @@ def served(folder: Path, *words: str | Path) -> Iterator[tuple[subprocess.Popen[
             assert found, first
             yield process, found[1]
         finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(30) in (0, 130, -2)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
 
 
 def until_ready(http: httpx.Client) -> None:
@@ -202,3 +202,19 @@ def test_a_server_whose_engine_dies_ends_with_75(tmp_path: Path) -> None:
             assert http.get("/readyz").status_code == 503
         assert process.wait(30) == 75
         assert "engine" in process.stderr.read()
+
+
+def test_what_commands_do_with_runs_is_recorded_without_a_word_of_the_case(tmp_path: Path) -> None:
+    case, store = tmp_path / "case.txt", tmp_path / "runs.sqlite"
+    case.write_text(CASE)
+    flags = ("--engine", "scripted", "--method", "zero-shot", "--store", store, "--quiet")
+    assert command(tmp_path, "diagnose", case, *flags).returncode == 0
+    for words in (("list",), ("show", "last"), ("export", "last"), ("rm", "last", "--yes")):
+        assert command(tmp_path, "runs", *words, "--store", store).returncode == 0
+    exported = command(tmp_path, "audit", "export", "--store", store).stdout
+    records = [json.loads(line) for line in exported.splitlines()]
+    assert [item["action"] for item in records] == ["run", "runs.list", "run.show", "run.export", "run.delete"]
+    assert {item["actor"] for item in records} == {"local"}
+    assert len({item["object"] for item in records if item["object"]}) == 1
+    assert "toe" not in exported
+    assert command(tmp_path, "audit", "verify", "--store", store).stdout.startswith("5 records hold")
