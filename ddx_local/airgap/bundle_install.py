@@ -9,6 +9,7 @@ PREFIX/share                 manual, licences, bill of materials, deployment fil
 """
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -74,7 +75,11 @@ def install(folder: Path, wish: Wish, *, say: Say) -> Path:
             shutil.rmtree(release, ignore_errors=True)
             say(f"installing {sum(name.endswith('.whl') for name in found.files)} wheels (some minutes)")
             release.mkdir(parents=True)
-            venv.make(release / "venv", folder / "wheels", folder / "requirements.lock")
+            # What pip goes by is checked once more as it is copied: the bundle may lie where others write.
+            lock = release / "requirements.lock"
+            unpack(folder, lock.name, found.files[lock.name], lock)
+            venv.make(release / "venv", folder / "wheels", lock)
+            os.sync()
             (release / "complete").touch()
         for name in found.models:
             say(f"installing model {name}")
@@ -154,7 +159,8 @@ def _switch(checked: Checked, prefix: Path, release: Path) -> None:
     )
     _write(prefix / "installed.json", json.dumps(asdict(mark), indent=1) + "\n", 0o644)
     for path in (prefix / "releases").iterdir():
-        if path not in (release, before):
+        again = before == release and (path / "complete").is_file()
+        if path not in (release, before) and not again:
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -133,6 +133,11 @@ def _check(manifest: Manifest) -> None:
         )
         if not hexadecimal or type(entry.bytes) is not int or entry.bytes < 0:
             raise ValueError(f"the entry of {name} is wrong")
+    for name in manifest.models:
+        if "/" in name or f"models/{name}/manifest.json" not in manifest.files:
+            raise ValueError(f"model {name!r} is not among the files")
+    if "requirements.lock" not in manifest.files:
+        raise ValueError("requirements.lock is not among the files")
     for name, whole in manifest.joined.items():
         if not whole.parts or not set(whole.parts) <= manifest.files.keys() or name in manifest.files:
             raise ValueError(f"the parts of {name} are not among the files")

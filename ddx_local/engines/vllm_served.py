@@ -6,6 +6,7 @@ those of two keys do not (`SALT`).
 
 import asyncio
 import itertools
+import os
 from typing import Any
 
 from ddx_local.engines.chat import Chat
@@ -79,6 +80,8 @@ class ServedVllmEngine(VllmEngine):
 
 def _build(settings: VllmSettings) -> Any:
     prepare(settings)
+    # A fork of a process whose libraries have threads may never come to life.
+    os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 

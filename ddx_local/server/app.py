@@ -13,6 +13,7 @@ from ddx_local.server.cases_api import Cases
 from ddx_local.server.embeddings import Embedder, LocalModel, made_up
 from ddx_local.server.engine_room import EngineRoom, Running
 from ddx_local.server.errors import unavailable
+from ddx_local.server.exchange import Checks
 from ddx_local.server.gate import Gate
 from ddx_local.server.keys import Keys
 from ddx_local.server.limits import Bounds, Limits
@@ -86,16 +87,16 @@ class Server:
         self.sessions = Sessions()
         self.session_routes = pages.SessionRoutes(setup.keys, self.sessions, setup.secure)
         self.table = Table(self._routes())
-        self.gate = Gate(
+        checks = Checks(
             table=self.table,
             door=Door(setup.keys, self.sessions, setup.hosts),
             limits=self.limits,
             audit=setup.audit,
             metrics=self.metrics,
             login=pages.login,
-            lifespan=self._lifespan,
             report=setup.report,
         )
+        self.gate = Gate(checks, self._lifespan)
 
     def _routes(self) -> list[Route]:
         openai, runs, cases = self.openai, self.run_routes, self.cases

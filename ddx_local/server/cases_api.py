@@ -13,7 +13,7 @@ from ddx_local.server.errors import ApiError, invalid
 from ddx_local.server.replies import Call, Reply, as_json
 from ddx_local.server.runs import Runs, case_of
 from ddx_local.server.strict_json import read_object
-from ddx_local.server.virtual import LONGEST_CASE
+from ddx_local.server.wishes import LONGEST_CASE
 from ddx_local.settings import Settings
 
 Json = dict[str, Any]

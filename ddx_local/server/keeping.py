@@ -1,10 +1,11 @@
-"""Streams that must not look dead: a comment line whenever nothing was said for a while, for proxies and clients."""
+"""Streams that must not look dead (a comment line whenever nothing was said for a while), and clients that go away."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
-from ddx_local.server.replies import KEEP_ALIVE
+from ddx_local.server.replies import KEEP_ALIVE, Stream
 
 
 async def kept_alive(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
@@ -30,3 +31,24 @@ async def kept_alive(chunks: AsyncIterator[bytes], seconds: float) -> AsyncItera
         if close is not None:
             with contextlib.suppress(RuntimeError):
                 await close()
+
+
+async def gone_from(receive: Callable[[], Awaitable[Any]]) -> None:
+    """Wait until the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def ended(*tasks: "asyncio.Future[Any]") -> None:
+    """Cancel tasks and wait for them."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def closed(reply: Stream) -> None:
+    """End the work behind a stream."""
+    close = getattr(reply.chunks, "aclose", None)
+    if close is not None:
+        with contextlib.suppress(Exception):
+            await close()

@@ -7,27 +7,24 @@ from dataclasses import asdict, dataclass
 from ddx_local import DISCLAIMER, jobs, memory
 from ddx_local.audit import Audit
 from ddx_local.errors import EngineError, UsageError
-from ddx_local.events import to_json
 from ddx_local.methods.table import METHODS
-from ddx_local.report import heat
-from ddx_local.report.html import report
 from ddx_local.server import fields as f
+from ddx_local.server import run_shown
 from ddx_local.server.cases_api import Json, case_text
 from ddx_local.server.engine_room import EngineRoom
 from ddx_local.server.errors import ApiError, invalid, not_found
 from ddx_local.server.keeping import kept_alive
 from ddx_local.server.live_run import LiveRun
-from ddx_local.server.replies import Call, Reply, Stream, as_json, dumped, event
+from ddx_local.server.replies import Call, Reply, Stream, as_json, event
 from ddx_local.server.runs import Runs, case_of
 from ddx_local.server.strict_json import read_object
 from ddx_local.server.telling import Teller
-from ddx_local.server.virtual import wanted
+from ddx_local.server.wishes import wanted
 from ddx_local.settings import Settings
 from ddx_local.store import RunRow, Store
 from ddx_local.supervise import Comment
 
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
-_PAPER = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ class RunRoutes:
             "options": dict(header.options),
             "cases": [{"case_id": case.id, "text": case.text} for case in cases],
             "results": list(documents),
-            "heat": [_heat(document, case.text) for document, case in zip(documents, cases, strict=False)],
+            "heat": [run_shown.heat_of(document, case.text) for document, case in zip(documents, cases, strict=False)],
         }
         return as_json(found)
 
@@ -155,22 +152,10 @@ class RunRoutes:
         return as_json(await self._summarised(rows))
 
     async def export_json(self, call: Call) -> Reply:
-        row = self._row(call)
-        whole = {
-            "schema": "ddx-local/run/1",
-            "run_id": row.run_id,
-            "events": [to_json(item) for item in self.store.events(row.run_id)],
-            "texts": dict(self.store.all_texts(row.run_id)),
-            "results": list(jobs.documents(self.store, row.run_id)),
-        }
-        return Reply(dumped(whole), headers=_attached(row, "json"))
+        return run_shown.as_json_file(self.store, self._row(call))
 
     async def export_html(self, call: Call) -> Reply:
-        row = self._row(call)
-        _, cases = jobs.recorded(self.store, row.run_id)
-        text = report(jobs.documents(self.store, row.run_id), {case.id: case.text for case in cases})
-        headers = {**_attached(row, "html"), "content-security-policy": _PAPER}
-        return Reply(text.encode(), content_type="text/html; charset=utf-8", headers=headers)
+        return run_shown.as_html_file(self.store, self._row(call))
 
     async def delete(self, call: Call) -> Reply:
         row = self._row(call)
@@ -236,27 +221,3 @@ class RunRoutes:
                 yield event(message, number)
         if last != "RunFinished":
             yield event({"type": "end", "status": "interrupted", "seconds": 0})
-
-
-def _attached(row: RunRow, ending: str) -> dict[str, str]:
-    return {"content-disposition": f'attachment; filename="ddx-local-{row.run_id}.{ending}"'}
-
-
-def _heat(document: Json, text: str) -> Json:
-    """For each candidate the stretches of the case with what their change did."""
-    if not document["counterfactuals"]:
-        return {}
-    return {
-        name: [
-            {
-                "start": item.start,
-                "end": item.end,
-                "gap": item.effect.gap if item.effect else None,
-                "counts": bool(item.effect and item.effect.counts),
-                "strength": item.effect.strength if item.effect else "none",
-                "operation": item.effect.operation if item.effect else "",
-            }
-            for item in heat.stretches(document, name, len(text))
-        ]
-        for name in heat.candidates(document)
-    }

@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddx_local import jobs, options
-from ddx_local.case import Case
-from ddx_local.errors import EngineError, StoreError, UsageError, nearest
+from ddx_local import jobs
+from ddx_local.errors import EngineError, StoreError
 from ddx_local.events import CaseFailed
 from ddx_local.methods.table import METHODS, Method
 from ddx_local.request import Message
@@ -23,15 +22,13 @@ from ddx_local.server.replies import DONE, dumped, event
 from ddx_local.server.runs import Wish, case_of
 from ddx_local.server.telling import Teller, line
 from ddx_local.server.wire import Usage
+from ddx_local.server.wishes import LONGEST_CASE, wanted
 from ddx_local.settings import Settings
 from ddx_local.store import Store
 
 Json = dict[str, Any]
 
 PREFIX = "ddx/"
-
-LONGEST_CASE = 200_000
-"""Characters of a case; no supported context holds more."""
 
 _IGNORED = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "parallel_tool_calls")
 """What chat programs send of themselves and a method decides for itself; the answer says that they did nothing."""
@@ -99,39 +96,6 @@ def read(given: Mapping[str, Any], method: Method, settings: Settings, digest: s
     ignored += ["response_format.json_schema"] if kind == "json_schema" else []
     ignored += [f"{role} messages" for role in ("system", "assistant") if any(item.role == role for item in messages)]
     return Asked(wish, kind != "text", stream, usage, tuple(ignored))
-
-
-def wanted(
-    case: Case,
-    method: Method,
-    values: Mapping[str, Any],
-    seed: int,
-    settings: Settings,
-    *,
-    pausing: bool = False,
-    digest: str = "",
-) -> Wish:
-    """A run of a method with these options over those of the settings file.
-
-    Raises:
-        ApiError: 400 for an option that the method does not have, or a value that it does not take.
-    """
-    known = list(method.options.__dataclass_fields__)
-    for name in values:
-        if name not in known:
-            raise invalid(
-                f"Method {method.name} has no such option under `ddx`: {nearest(name[:100], known)}.",
-                "ddx",
-                "unsupported_parameter",
-            )
-    set_before = settings.method.get(method.name, {})
-    try:
-        chosen = options.parse(method.options, {**set_before, **values}, method.name)
-    except UsageError:
-        wrong = next((name for name in values if not _takes(method, name, values[name], set_before)), None)
-        named = f"ddx.{wrong}" if wrong else "ddx"
-        raise invalid(f"`{named}` is not a value that method {method.name} takes.", named) from None
-    return Wish(method, chosen, case, seed, pausing, digest)
 
 
 def method_of(model: str) -> Method | None:
@@ -245,11 +209,3 @@ def _case_text(messages: tuple[Message, ...]) -> str:
             400, f"The case is longer than {LONGEST_CASE} characters.", code="context_length_exceeded", param="messages"
         )
     return text
-
-
-def _takes(method: Method, name: str, value: Any, others: Mapping[str, Any]) -> bool:
-    try:
-        options.parse(method.options, {**others, name: value}, method.name)
-    except UsageError:
-        return False
-    return True

@@ -158,6 +158,8 @@ def test_an_update_keeps_the_release_before_it_and_what_the_user_added(world: Wo
         releases = {path.name for path in (prefix / "releases").iterdir()}
         assert len(releases) == 2
         assert (first.name in releases) is (number == 1)
+        install(out, Wish(prefix=prefix), say=silent)
+        assert {path.name for path in (prefix / "releases").iterdir()} == releases, "typed again, nothing changes"
     assert (prefix / "models" / "own-model").is_dir()
 
 

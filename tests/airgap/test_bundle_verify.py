@@ -238,6 +238,8 @@ def test_a_stripped_signature_does_not_make_a_bundle_unsigned(bundle: Path) -> N
         lambda text: text.replace('"platform": "cpu"', '"platform": 7'),
         lambda text: text.replace('"platform": "cpu"', '"platforn": "cpu"'),
         lambda text: text.replace('"sequence": ', '"sequence": -'),
+        lambda text: text.replace('"models": [\n  "smollm2-135m"', '"models": [\n  "../x"'),
+        lambda text: text.replace('"requirements.lock"', '"requirements.lick"'),
         lambda text: text + " ",
         lambda text: json.dumps(json.loads(text)),
         lambda _: "[" * 100_000,

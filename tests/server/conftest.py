@@ -107,7 +107,7 @@ def serving(
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     served.stop = lambda: loops[0].call_soon_threadsafe(served.server.room.over.set)
     try:
         _until_ready(served)
@@ -115,7 +115,7 @@ def serving(
     finally:
         if thread.is_alive():
             served.stop()
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
         store.close()
         audit.close()
@@ -123,7 +123,7 @@ def serving(
 
 def _until_ready(served: Served) -> None:
     with served.http() as http:
-        for _ in range(500):
+        for _ in range(6000):
             if http.get("/readyz").status_code == 200:
                 return
             threading.Event().wait(0.01)
