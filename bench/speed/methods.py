@@ -11,8 +11,12 @@ from ddx_local.store import Store
 
 CASES = 3
 
-SHORTER: Mapping[str, Mapping[str, str]] = {"dxchain": {"turns": "3"}}
-"""Options by method, where the default would take an hour."""
+SHORTER: Mapping[str, Mapping[str, str]] = {
+    "dxchain": {"turns": "3"},
+    "best-of-n": {"n": "5"},
+    "self-consistency": {"n": "5"},
+}
+"""Options by method, where the default asks the same question again and again."""
 
 
 def methods() -> dict[str, float]:
@@ -23,12 +27,16 @@ def methods() -> dict[str, float]:
 def measure(names: Sequence[str], through: launch.Opened, count: int) -> dict[str, float]:
     """Cases that failed, turns, turns that a JSON parser refuses, and turns that ended by length; by method on standard error."""
 
+    async def told(name: str) -> dict[str, float]:
+        figures = await _one(name, through, count)
+        print(f"{name}: " + ", ".join(f"{value:g} {what}" for what, value in figures.items()), file=sys.stderr)
+        return figures
+
     async def everything() -> list[dict[str, float]]:
-        return await asyncio.gather(*(_one(name, through, count) for name in names))
+        return await asyncio.gather(*(told(name) for name in names))
 
     totals: dict[str, float] = {"methods": len(names)}
-    for name, figures in zip(names, run(everything()), strict=True):
-        print(f"{name}: " + ", ".join(f"{value:g} {what}" for what, value in figures.items()), file=sys.stderr)
+    for figures in run(everything()):
         for what, value in figures.items():
             totals[f"methods_{what}"] = totals.get(f"methods_{what}", 0) + value
     return totals

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ddx_local.events import Event, RunFinished
 from ddx_local.supervise import Comment, RoundDone
 
-GRACE = 0.7
+GRACE = 0.55
 """Seconds that a run goes on when its last listener went: a client's retry comes within half a second and joins it."""
 
 

@@ -128,6 +128,7 @@ create(Order(models=["smollm2-135m"], platform="cpu", out=out, key=source / "key
 """
 
 
+@pytest.mark.slow
 def test_killed_at_ten_moments_it_is_no_bundle_and_the_next_try_ends_well(
     world: World, own_wheel: Path, tmp_path: Path
 ) -> None:

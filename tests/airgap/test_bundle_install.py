@@ -53,6 +53,7 @@ def refusal(bundle: Path, wish: Wish) -> BundleError:
     return caught.value
 
 
+@pytest.mark.slow
 def test_what_is_installed_runs_with_its_own_models_and_wheels(installed: Path, world: World) -> None:
     python = installed / "current" / "venv" / "bin" / "python"
     code = "import tinydep, ddx_local, sys; print(tinydep.ANSWER, ddx_local.__file__)"
@@ -79,6 +80,7 @@ def test_the_same_again_changes_nothing_and_is_quick(installed: Path, world: Wor
     assert before == {path: path.stat().st_mtime_ns for path in installed.rglob("model.safetensors")}
 
 
+@pytest.mark.slow
 def test_the_starter_in_the_bundle_installs_with_python_alone_in_an_empty_network(
     world: World, tmp_path: Path, netns: tuple[str, ...]
 ) -> None:
@@ -95,6 +97,7 @@ def test_the_starter_in_the_bundle_installs_with_python_alone_in_an_empty_networ
     assert (prefix / "bin" / "ddx-local").is_file()
 
 
+@pytest.mark.slow
 def test_killed_at_ten_moments_and_typed_again_it_ends_well(world: World, tmp_path: Path) -> None:
     prefix, chosen = tmp_path / "ddx", random.Random(5)
     command = [sys.executable, "-I", "-S", str(world.bundle / "install.py"), "install", "--prefix", str(prefix)]

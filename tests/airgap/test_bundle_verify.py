@@ -92,6 +92,7 @@ def test_a_flipped_byte_of_what_vouches_is_refused_by_name(bundle: Path, name: s
         assert name in refusal(copy).message
 
 
+@pytest.mark.slow
 def test_200_random_flips_are_200_refusals(world: World, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     shutil.copytree(world.bundle, folder)

@@ -62,6 +62,7 @@ def test_the_image_is_built_from_the_bundle_alone_and_runs_as_nobody_special() -
         subprocess.run(["hadolint", str(ROOT / "Containerfile")], check=True)
 
 
+@pytest.mark.slow
 def test_what_the_image_s_build_runs_installs_the_bundle(world: World, tmp_path: Path, netns: tuple[str, ...]) -> None:
     stages = instructions()
     second = [place for place, (word, _) in enumerate(stages) if word == "FROM"][1]

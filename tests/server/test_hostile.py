@@ -113,7 +113,7 @@ def test_a_body_that_is_no_utf_8_is_refused(served: Served) -> None:
 @pytest.mark.parametrize(
     "path",
     [f"/{SENT}", f"/v1/models/{SENT}", "/v1/models/..%2f..%2fetc", f"/ddx/v1/runs/{SENT}", f"/ddx/v1/runs/{SENT}/events",
-     "/panel/../../audit.py", "/panel/%2e%2e/app.py", "//", "/v1", "/v1/models/%00", "/ddx/v1/runs?limit=x&limit=99999999999",
+     "/panel/../../audit.py", "/panel/%2e%2e/app.py", "/v1", "/v1/models/%00", "/ddx/v1/runs?limit=x&limit=99999999999",
      "/ddx/v1/runs?limit=" + "9" * 5000, "/invocations", "/v1/load_lora_adapter", "/server_info", "/tokenize"],
 )  # fmt: skip
 def test_a_wrong_path_is_refused_without_an_echo(served: Served, path: str) -> None:
