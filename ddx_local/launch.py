@@ -101,7 +101,7 @@ async def open_all(
         from ddx_local.flow import Similarity
 
         consultants[Similarity] = spelling_similarity
-    consultants.update(consultants_of_files(consultants))
+    consultants.update(consultants_of_files(consultants, keep=store is not None))
     if not settings.probability_cache:
         main, bound = await _open_side_by_side(settings, roles or {}, say)
         return Opened(main, consultants, bound=bound)
@@ -117,8 +117,13 @@ async def open_all(
     return Opened(engine, consultants, lambda: engine.counts, bound)
 
 
-def consultants_of_files(others: Mapping[type, Consultant]) -> dict[type, Consultant]:
-    """Who answers on ICD-10-CM and past cases: from files, read when first asked about; in meaning where there is a model."""
+def consultants_of_files(others: Mapping[type, Consultant], *, keep: bool = False) -> dict[type, Consultant]:
+    """Who answers on ICD-10-CM and past cases: from files, read when first asked about; in meaning where there is a model.
+
+    Args:
+        others: Who answers other consultations.
+        keep: Whether the table of codes may be kept in the user's cache folder.
+    """
     from ddx_local.clinical.case_base import CaseBases
     from ddx_local.clinical.examples import with_own_examples
     from ddx_local.clinical.icd10 import Icd10
@@ -127,7 +132,7 @@ def consultants_of_files(others: Mapping[type, Consultant]) -> dict[type, Consul
 
     alike = others.get(Similarity, spelling_similarity)
     return {
-        Codes: Icd10(alike if isinstance(alike, Similarities) else None),
+        Codes: Icd10(alike if isinstance(alike, Similarities) else None, keep=keep),
         Retrieve: with_own_examples(CaseBases(alike)),
     }
 

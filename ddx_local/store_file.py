@@ -4,12 +4,16 @@ import fcntl
 import hashlib
 import os
 import sqlite3
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from ddx_local.errors import StoreError
+
+_FLOCK = "hhxxxxqqixxxx"
+"""`struct flock` of a 64-bit Linux: type, whence, start, length, pid (0 for locks of an open file)."""
 
 _DATABASE = b"SQLite format 3\0"
 
@@ -39,7 +43,7 @@ def claimed(path: Path, run_id: str) -> Iterator[None]:
     """Hold a run of the store; the system frees it when the process ends, however it ends.
 
     Raises:
-        StoreError: Another process holds it.
+        StoreError: It is held already, by another process or by this one.
     """
     with explained(path):
         held = os.open(f"{path}-lock", os.O_CREAT | os.O_RDWR, 0o600)
@@ -47,7 +51,8 @@ def claimed(path: Path, run_id: str) -> Iterator[None]:
         # One byte of the lock file for each run.
         place = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:4], "big")
         try:
-            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+            # Of the open file, not of the process: closing one run's handle must not free the other runs of a server.
+            fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0))
         except OSError:
             raise StoreError(
                 f"another process works on run {run_id} now", "Wait for it to end, or stop it with Ctrl-C."

@@ -45,7 +45,6 @@ _OWN_FOLDERS = {
     "XDG_CONFIG_HOME": "config",
     "XDG_DATA_HOME": "data",
     "XDG_STATE_HOME": "state",
-    "XDG_CACHE_HOME": "cache",
     "XDG_RUNTIME_DIR": "run",
 }
 
@@ -63,6 +62,8 @@ def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     """For fixtures of the whole session, such as an engine, which come before any test's own environment."""
     with pytest.MonkeyPatch.context() as patch:
         _own_environment(patch, tmp_path_factory.mktemp("session"))
+        # One for all tests: what is kept there (the table of codes) takes seconds to make and holds nothing of a case.
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
 

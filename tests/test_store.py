@@ -452,3 +452,21 @@ def test_threads_share_one_store(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(store.events("r1")) == 151
+
+
+def test_ending_one_run_of_a_process_frees_no_other_run_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    store = Store(path)
+    with store.claim("first"):
+        with store.claim("second"):
+            pass
+        code = (
+            "import sys; from pathlib import Path; from ddx_local.store import Store\n"
+            "with Store(Path(sys.argv[1])).claim('first'): pass"
+        )
+        other = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+        assert "another process works on run first" in other.stderr
+        with pytest.raises(StoreError), store.claim("first"):
+            pass
+    with store.claim("first"):
+        pass

@@ -16,7 +16,7 @@ from rapidfuzz import fuzz, process
 
 from ddx_local.clinical import labels
 from ddx_local.clinical.icd10_rows import Named
-from ddx_local.clinical.icd10_table import Table, table
+from ddx_local.clinical.icd10_table import Table, keep, table
 from ddx_local.clinical.label_forms import forms
 from ddx_local.clinical.label_lexicon import key
 from ddx_local.flow import Codes, Similarity
@@ -91,15 +91,19 @@ class Icd10:
 
     Args:
         alike: Compares in meaning, where an embedding model is there; it orders the codes that do not fit.
+        keep: Whether the table may be kept in a file, so that the next process need not make it.
     """
 
-    def __init__(self, alike: Alike | None = None) -> None:
+    def __init__(self, alike: Alike | None = None, *, keep: bool = False) -> None:
         self.alike = alike
+        self.keep = keep
         self._lock = asyncio.Lock()
 
     async def __call__(self, about: Codes) -> list[list[list[str | bool]]]:
         async with self._lock:  # many cases may end at once, and the classification is to be read once
             await asyncio.to_thread(table)
+        if self.keep:
+            await asyncio.to_thread(keep)
         return [await self._one(name, about.most, about.fitting_only) for name in about.names]
 
     async def _one(self, name: str, most: int, fitting_only: bool) -> list[list[str | bool]]:

@@ -1,7 +1,7 @@
 """The ICD-10-CM table with an index of its names: made once (seconds), kept in a file of the user's cache folder, then read from it.
 
 The file holds the public classification and nothing else. It is made anew where the classification, our names or the way in
-which names are read have changed; where it cannot be written, the table is made in memory. It knows codes, their names and
+which names are read have changed; where it is not there or damaged, the table is made in memory. It knows codes, their names and
 parents, and which codes go by a name. It does not know which of several to take.
 """
 
@@ -80,6 +80,19 @@ class Table:
         """Every word of a name."""
         return frozenset().union(*self.texts.values())
 
+    def save(self, path: Path) -> None:
+        """Write the file whole or not at all; a process that does the same meanwhile writes the same. Raises `OSError`."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        os.close(handle)
+        try:
+            with self._lock, closing(sqlite3.connect(name)) as target:
+                self._connection.backup(target)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
     def _known(self, code: str) -> tuple[str, str]:
         row = self._row("SELECT name, above FROM codes WHERE code = ?", code)
         if row is None:
@@ -94,16 +107,25 @@ class Table:
 
 @cache
 def table() -> Table:
-    """The table; it takes seconds where it has to be made."""
-    path = _folder() / f"icd10cm-{_digest()[:16]}.sqlite"
+    """The table; it takes seconds where it has to be made. It writes nothing: `keep` does."""
+    path = _path()
     with suppress(sqlite3.Error, OSError):
         if path.is_file():
             return Table(_opened(path))
-    made = rows()
+    return Table(_write(sqlite3.connect(":memory:", check_same_thread=False), rows()))
+
+
+@cache
+def keep() -> None:
+    """Keep the table in its file, where it is not there yet and can be written."""
+    path = _path()
     with suppress(sqlite3.Error, OSError):
-        _keep(path, made)
-        return Table(_opened(path))
-    return Table(_write(sqlite3.connect(":memory:", check_same_thread=False), made))
+        if not path.is_file():
+            table().save(path)
+
+
+def _path() -> Path:
+    return _folder() / f"icd10cm-{_digest()[:16]}.sqlite"
 
 
 def _folder() -> Path:
@@ -118,20 +140,6 @@ def _opened(path: Path) -> sqlite3.Connection:
     connection.execute("SELECT name FROM codes LIMIT 1").fetchone()
     connection.execute("SELECT hits FROM names LIMIT 1").fetchone()
     return connection
-
-
-def _keep(path: Path, made: Rows) -> None:
-    """Write the file whole or not at all; a process that does the same meanwhile writes the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    os.close(handle)
-    try:
-        with closing(sqlite3.connect(name)) as connection:
-            _write(connection, made)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _write(connection: sqlite3.Connection, made: Rows) -> sqlite3.Connection:

@@ -40,7 +40,7 @@ async def _demo(delay: float, settings: Settings) -> Running:
 
     engine = DemoEngine(context=settings.max_model_len or 1 << 20, delay=delay)
     consultants: dict[type, Consultant] = {Similarity: spelling_similarity}
-    consultants.update(launch.consultants_of_files(consultants))
+    consultants.update(launch.consultants_of_files(consultants, keep=True))
     return Running(Opened(engine, consultants))
 
 

@@ -89,6 +89,6 @@ async def _over(client: Any, settings: Any, name: str) -> Any:
     chat = await asyncio.to_thread(Chat.load, folder, card)
     engine = ServedVllmEngine(choice, chat, client)
     consultants: dict[type, Any] = {Similarity: Similarities(models.snapshot(settings.embedding_model))}
-    consultants.update(launch.consultants_of_files(consultants))
+    consultants.update(launch.consultants_of_files(consultants, keep=True))
     # Raw requests are vLLM's own routes' there.
     return Running(Opened(engine, consultants), None, lambda: engine.dead)

@@ -258,18 +258,17 @@ def test_six_in_ten_of_the_benchmarks_labels_have_a_code_and_every_code_is_real(
 def test_the_table_is_kept_in_a_file_and_read_from_it_and_a_damaged_or_forbidden_one_does_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = table().named(frozenset(next(iter(table().texts)).split(" ")))
-    monkeypatch.setattr(icd10_table, "_folder", lambda: tmp_path / "cache")
-    made = icd10_table.table.__wrapped__()
-    (kept,) = (tmp_path / "cache").iterdir()
     words = frozenset(next(iter(table().texts)).split(" "))
-    monkeypatch.setattr(icd10_table, "rows", lambda: pytest.fail("made again"))
-    read = icd10_table.table.__wrapped__()
-    assert read.named(words) == made.named(words) == expected
-    assert read.texts == table().texts
-    monkeypatch.undo()
+    expected = table().named(words)
     monkeypatch.setattr(icd10_table, "_folder", lambda: tmp_path / "cache")
+    icd10_table.keep.__wrapped__()
+    (kept,) = (tmp_path / "cache").iterdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(icd10_table, "rows", lambda: pytest.fail("made again"))
+        read = icd10_table.table.__wrapped__()
+    assert read.named(words) == expected
+    assert read.texts == table().texts
     kept.write_bytes(b"not a database" * 100)
     assert icd10_table.table.__wrapped__().named(words) == expected
     monkeypatch.setattr(icd10_table, "_folder", lambda: Path("/proc/nowhere"))
-    assert icd10_table.table.__wrapped__().named(words) == expected
+    icd10_table.keep.__wrapped__()
