@@ -112,10 +112,10 @@ def fetch(lock: Path, folder: Path, *, source: Path | None, say: Say) -> None:
         rest = Path(scratch) / "rest.lock"
         torch = [pin for pin in wanted.values() if pin.name == "torch"]
         others = [pin for pin in wanted.values() if pin.name != "torch"]
+        # pip keeps nothing of a call that is interrupted: by the dozen, most is kept.
+        groups = [(others[start : start + 12], None) for start in range(0, len(others), 12)]
         where = ["--no-index", "--find-links", str(source.absolute())] if source else []
-        for group, fallback in ((others, None), (torch, None if source else _TORCH_CPU)):
-            if not group:
-                continue
+        for group, fallback in (*groups, *([(torch, None if source else _TORCH_CPU)] if torch else [])):
             rest.write_text("".join(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256}\n" for pin in group))
             command = [
                 "download",
