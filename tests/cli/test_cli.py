@@ -203,7 +203,12 @@ def test_the_case_text_is_in_no_file_but_the_store_and_the_results_and_never_on_
     command.run("diagnose", case, *QUICK, "--quiet", "--max-model-len", "300", env=env)
     holding = {path for path in files_below(tmp_path) if CANARY.encode() in path.read_bytes()}
     assert holding <= {case, out}, "in plain text only in the case's own file and the results"
-    assert {path.parent for path in files_below(tmp_path)} <= {tmp_path, store.parent}
+    # In the cache folder is the table of codes, which holds nothing of a case.
+    assert {path.parent for path in files_below(tmp_path)} <= {
+        tmp_path,
+        store.parent,
+        home / "XDG_CACHE_HOME" / "ddx-local",
+    }
     assert {stat.S_IMODE(path.stat().st_mode) for path in files_below(store.parent)} == {0o600}
     opened = Store(store)
     texts = [text for row in opened.runs() for _, text in opened.all_texts(row.run_id)]
@@ -271,8 +276,8 @@ BAD = [
     (["runs", "list", "--store", "{folder}/none.sqlite"], 7, "none.sqlite: no such file"),
     (["runs", "lst"], 2, "Did you mean 'list'?"),
     (["methods", "show", "zeroshot"], 2, "did you mean zero-shot"),
-    (["models", "show", "smollm"], 4, "did you mean smollm2-135m"),
-    (["models", "verify", "smollm"], 4, "did you mean smollm2-135m"),
+    (["models", "show", "smollm"], 4, "did you mean smollm2-"),
+    (["models", "verify", "smollm"], 4, "did you mean smollm2-"),
 ]
 
 
