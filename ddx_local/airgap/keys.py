@@ -83,7 +83,7 @@ def read_public(path: Path) -> bytes:
         BundleError: It is missing or is no such file.
     """
     try:
-        text = path.read_text(encoding="ascii")
+        text = path.read_bytes().decode("ascii")
         der = base64.b64decode(text.removeprefix(_BEGIN).removesuffix(_END), validate=True)
     except (OSError, ValueError, binascii.Error):
         raise BundleError(f"{path.name}: cannot be read as a public key") from None
