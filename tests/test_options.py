@@ -7,7 +7,7 @@ import pytest
 
 from ddx_local.errors import UsageError
 from ddx_local.methods.baselines import BestOfNOptions
-from ddx_local.methods.scot_steps import Options
+from ddx_local.methods.scot_options import Options
 from ddx_local.methods.table import METHODS
 from ddx_local.options import as_json, parse, parse_pairs
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ddx_local.case import Case
-from ddx_local.methods.counterfactual_steps import Candidate, Options, Report, Stance, Summary, Verdict
+from ddx_local.methods.counterfactual_options import Options
+from ddx_local.methods.counterfactual_steps import Candidate, Report, Stance, Summary, Verdict
 from ddx_local.methods.edits import Edit, Patch
 from ddx_local.methods.fitting import Section
 from ddx_local.methods.gaps import Gap, Probabilities

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddx_local.flow import Step
-from ddx_local.methods.counterfactual_options import Options as Options
 from ddx_local.methods.edits import Edit
+from ddx_local.methods.proposals import Weighed, read_quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +50,10 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """What speaks for and against a candidate, as quotes."""
-
-    supports: tuple[str, ...]
-    opposes: tuple[str, ...]
-    conclusion: str
-
-
-@dataclass(frozen=True, slots=True)
 class Trace:
     candidates: Mapping[str, Weighed]
     conclusion: str
     would_change: str
-
-
-def _quotes(items: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(quote.strip() for quote in items if quote.strip()))
 
 
 def _edits(answer: Any) -> tuple[Edit, ...]:
@@ -90,7 +77,7 @@ def _stance(answer: Any) -> Stance:
     return Stance(
         diagnosis=answer["diagnosis"].strip(),
         reasoning=(answer["reasoning"] + (f" Criticism: {answer['critique']}" if "critique" in answer else "")).strip(),
-        discriminating=_quotes(answer["discriminating"]),
+        discriminating=read_quotes(answer["discriminating"]),
         tests_show=answer.get("tests_show", "").strip(),
         questions=_exchange(answer["questions"], "question"),
         answers=_exchange(answer["answers"], "answer"),
@@ -100,7 +87,7 @@ def _stance(answer: Any) -> Stance:
 
 def _trace(answer: Any) -> Trace:
     weighed = {
-        item["diagnosis"]: Weighed(_quotes(item["for"]), _quotes(item["against"]), item["conclusion"].strip())
+        item["diagnosis"]: Weighed(read_quotes(item["for"]), read_quotes(item["against"]), item["conclusion"].strip())
         for item in answer["candidates"]
     }
     return Trace(weighed, answer["conclusion"].strip(), answer["would_change"].strip())
@@ -112,7 +99,7 @@ def _candidates(answer: Any) -> tuple[Candidate, ...]:
 
 TRIAGE: Step[tuple[str, ...]] = Step("counterfactual/triage", tuple)
 DIFFERENTIAL = Step("counterfactual/differential", _candidates)
-REPORT = Step("counterfactual/report", lambda answer: Report(_quotes(answer["facts"]), answer["report"].strip()))
+REPORT = Step("counterfactual/report", lambda answer: Report(read_quotes(answer["facts"]), answer["report"].strip()))
 EDIT = Step("counterfactual/edit", _edits)
 PROBABILITY: Step[Any] = Step("counterfactual/probability", lambda answer: answer)
 STANCE = Step("counterfactual/stance", _stance)
@@ -124,7 +111,7 @@ SUMMARY = Step(
 JUDGE = Step(
     "counterfactual/judge",
     lambda answer: Verdict(
-        answer["diagnosis"], answer["reasoning"].strip(), _quotes(answer["decides"]), answer["confidence"]
+        answer["diagnosis"], answer["reasoning"].strip(), read_quotes(answer["decides"]), answer["confidence"]
     ),
 )
 TRACE = Step("counterfactual/trace", _trace)

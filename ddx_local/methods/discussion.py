@@ -13,7 +13,7 @@ from ddx_local.methods import scot_record
 from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
 from ddx_local.methods.majority import Choice, Lists, by_majority, choices, decided, shortlist
 from ddx_local.methods.mdagents_steps import MODERATOR, OPINION, TALK, UPDATE, Talk
-from ddx_local.methods.scot_steps import Proposal
+from ddx_local.methods.proposals import Proposal
 
 A = TypeVar("A")
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ddx_local.case import CantMiss, Case, Conflict, Differential, Quote
+from ddx_local.case import CantMiss, Case, Conflict, Differential
 from ddx_local.clinical import labels
-from ddx_local.clinical.quotes import locate
 from ddx_local.methods.dmoa_steps import (
     AGGREGATOR,
     ALONE_ROLE,
@@ -17,7 +16,7 @@ from ddx_local.methods.dmoa_steps import (
     presenter,
     rebutter,
 )
-from ddx_local.methods.lists import Named, entry, grouped, listed, named, roles
+from ddx_local.methods.lists import Named, entry, grouped, listed, located, named, roles
 from ddx_local.methods.proposals import Proposal
 
 
@@ -136,12 +135,5 @@ def _cant_miss(debate: Debate, ranking: Sequence[str]) -> tuple[CantMiss, ...]:
     found = []
     for group in labels.merge([danger.diagnosis for _, danger in said]):
         danger, by = said[group[0]][1], tuple(dict.fromkeys(said[index][0] for index in group))
-        found.append(CantMiss(danger.diagnosis, danger.why, _located(debate.case, danger.quote), danger.test, by))
+        found.append(CantMiss(danger.diagnosis, danger.why, located(debate.case, danger.quote), danger.test, by))
     return tuple(found)
-
-
-def _located(case: Case, quote: str | None) -> Quote | None:
-    if quote is None:
-        return None
-    span = locate(case.text, quote)
-    return Quote(quote, span.start, span.end)

@@ -27,7 +27,7 @@ from ddx_local.methods.dual_inf_examination import backward, examine, place
 from ddx_local.methods.dual_inf_result import FORWARD_ROLE, UNEXAMINED, Suspect, answer, doubtful, examined, rank
 from ddx_local.methods.dual_inf_steps import FORWARD, REFLECT, Options
 from ddx_local.methods.fitting import Detail, ask_fitting, render
-from ddx_local.methods.scot_steps import Proposal
+from ddx_local.methods.proposals import Proposal
 
 
 def dual_inf(case: Case, options: Options) -> Flow[Differential]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddx_local.flow import Step
-from ddx_local.methods.scot_steps import Proposal, read_proposals
+from ddx_local.methods.proposals import Proposal, read_proposals
 
 LEAST_FINDINGS = 3
 """Textbook findings of a disease at least."""

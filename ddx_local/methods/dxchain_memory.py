@@ -6,8 +6,9 @@ from typing import Any
 
 from ddx_local.case import Case
 from ddx_local.flow import Ask, Flow, Step, ask_each
-from ddx_local.methods.dxchain_steps import Options, quotes
+from ddx_local.methods.dxchain_steps import Options
 from ddx_local.methods.fitting import Section, ask_fitting, render
+from ddx_local.methods.proposals import read_quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Memory:
 
 
 PERCEPTION: Step[Mapping[str, tuple[str, ...]]] = Step(
-    "dxchain/perception", lambda answer: {heading: quotes(items) for heading, items in answer.items()}
+    "dxchain/perception", lambda answer: {heading: read_quotes(items) for heading, items in answer.items()}
 )
 PROFILE = Step(
     "dxchain/profile",
@@ -67,9 +68,9 @@ PROFILE = Step(
 ABSTRACT = Step(
     "dxchain/abstract",
     lambda answer: Abstract(
-        quotes(answer["positives"]),
-        quotes(answer["negatives"]),
-        quotes(answer["background"]),
+        read_quotes(answer["positives"]),
+        read_quotes(answer["negatives"]),
+        read_quotes(answer["background"]),
         answer["summary"].strip(),
     ),
 )

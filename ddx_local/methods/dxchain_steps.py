@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ddx_local.flow import Step
+from ddx_local.methods.proposals import read_quotes
 
 EXPERTS: Mapping[str, str] = {
     "diagnostic_test_specialist": "laboratory and function tests",
@@ -104,11 +105,6 @@ class Review:
     weakness: str
 
 
-def quotes(items: Any) -> tuple[str, ...]:
-    """Quotes without white space around them, each once."""
-    return tuple(dict.fromkeys(item.strip() for item in items if item.strip()))
-
-
 def _strategy(item: Any) -> Strategy:
     return Strategy(
         kind=item["kind"],
@@ -128,7 +124,9 @@ def _observed(item: Any) -> Observed:
 
 def _synthesis(answer: Any) -> Synthesis:
     diagnoses = tuple(
-        Working(item["diagnosis"].strip(), item["kind"], quotes(item["evidence"]), item["reason"].strip(), confidence)
+        Working(
+            item["diagnosis"].strip(), item["kind"], read_quotes(item["evidence"]), item["reason"].strip(), confidence
+        )
         for item in answer["diagnoses"]
         for confidence in [item["confidence"] / 100]
     )

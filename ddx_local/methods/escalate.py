@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from ddx_local.case import Case, Differential
 from ddx_local.clinical import labels
 from ddx_local.flow import Ask, Flow, Weigh, ask_each, note, weigh
-from ddx_local.methods import scot_steps
+from ddx_local.methods import scot_options
 from ddx_local.methods.baselines import DIFFERENTIAL, ROLE
 from ddx_local.methods.counterfactual_steps import PROBABILITY
 from ddx_local.methods.gaps import probabilities
 from ddx_local.methods.lists import listed
+from ddx_local.methods.proposals import Proposal
 from ddx_local.methods.scot import scot
-from ddx_local.methods.scot_steps import Proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Options:
             raise ValueError("samples must be 1 to 50")
         if not (0 <= self.temperature <= 2 and 0 <= self.sample_temperature <= 2):
             raise ValueError("temperatures must be 0 to 2")
-        scot_steps.Options(agents=self.agents, k=self.k)
+        scot_options.Options(agents=self.agents, k=self.k)
 
 
 def auto(case: Case, options: Options) -> Flow[Differential]:
@@ -82,4 +82,4 @@ def auto(case: Case, options: Options) -> Flow[Differential]:
             answer, entries=tuple(replace(entry, probability=probability[entry.diagnosis]) for entry in answer.entries)
         )
     yield from note("escalated", f"{how}. It is under {threshold}: the panel decides")
-    return (yield from scot(case, scot_steps.Options(agents=options.agents, k=options.k)))
+    return (yield from scot(case, scot_options.Options(agents=options.agents, k=options.k)))

@@ -59,6 +59,14 @@ def evidence(case: Case, quote: str, by: tuple[str, ...], *, supports: bool = Tr
     return Evidence(Quote(quote, span.start, span.end), supports, by)
 
 
+def located(case: Case, quote: str | None) -> Quote | None:
+    """Where a quote stands first; raises `ParseError` for one that does not stand in the case."""
+    if not quote:
+        return None
+    span = locate(case.text, quote)
+    return Quote(quote, span.start, span.end)
+
+
 def listed(case: Case, proposals: Sequence[Proposal], role: str) -> Differential:
     """One role's list as a differential; the score of a diagnosis is 1 / its place."""
     entries = tuple(

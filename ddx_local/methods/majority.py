@@ -12,7 +12,7 @@ from ddx_local.clinical import labels
 from ddx_local.flow import Flow, note
 from ddx_local.methods import voting
 from ddx_local.methods.lists import Named, entry, grouped, named, roles
-from ddx_local.methods.scot_steps import Proposal
+from ddx_local.methods.proposals import Proposal
 
 Lists = Mapping[str, tuple[Proposal, ...]]
 """Role -> its list, the most likely first."""

@@ -11,7 +11,9 @@ from itertools import combinations
 
 from ddx_local.clinical import labels
 from ddx_local.flow import Flow, ask, note, similarities
-from ddx_local.methods.scot_steps import MERGE, Options, Proposal
+from ddx_local.methods.proposals import Proposal
+from ddx_local.methods.scot_options import Options
+from ddx_local.methods.scot_steps import MERGE
 
 MOST_PAIRS = 16
 """Pairs of one merge question at most, the most similar first."""

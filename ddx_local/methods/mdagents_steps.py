@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ddx_local.flow import Step
-from ddx_local.methods.scot_steps import Proposal, read_proposals
+from ddx_local.methods.proposals import Proposal, read_proposals
 
 Complexity = Literal["low", "moderate", "high"]
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from ddx_local.case import Case, Differential, Entry, ReasoningTrace
 from ddx_local.methods.fitting import Section
 from ddx_local.methods.lists import Named, entry, evidence
-from ddx_local.methods.medagents_steps import Analysis, Decision, Options, Report, Vote, Weighed
+from ddx_local.methods.medagents_steps import Analysis, Decision, Options, Report, Vote
+from ddx_local.methods.proposals import Weighed
 
 PHYSICIAN, RECRUITER, REPORTER, DECIDER = "physician", "recruiter", "reporter", "decision maker"
 

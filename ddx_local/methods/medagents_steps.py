@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddx_local.flow import Step
-from ddx_local.methods.proposals import read_proposals
+from ddx_local.methods.proposals import Weighed, read_proposals, read_quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,6 @@ class Analysis:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """What speaks for and against a candidate, as quotes."""
-
-    supports: tuple[str, ...]
-    opposes: tuple[str, ...]
-    conclusion: str
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     key_facts: tuple[str, ...]
     analysis: str
@@ -70,13 +61,9 @@ class Decision:
     ranking: tuple[str, ...]
 
 
-def _quotes(items: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(quote.strip() for quote in items if quote.strip()))
-
-
 def _weighed(answer: Any) -> Mapping[str, Weighed]:
     return {
-        item["diagnosis"]: Weighed(_quotes(item["for"]), _quotes(item["against"]), item["conclusion"].strip())
+        item["diagnosis"]: Weighed(read_quotes(item["for"]), read_quotes(item["against"]), item["conclusion"].strip())
         for item in answer
     }
 
@@ -88,7 +75,9 @@ def _report(answer: Any) -> Report:
 CANDIDATES = Step("medagents/candidates", lambda answer: read_proposals(answer["differential"]))
 EXPERTS: Step[tuple[str, ...]] = Step("medagents/experts", tuple)
 OPTION_EXPERTS: Step[tuple[str, ...]] = Step("medagents/option_experts", tuple)
-ANALYSIS = Step("medagents/analysis", lambda answer: Analysis(_quotes(answer["findings"]), answer["analysis"].strip()))
+ANALYSIS = Step(
+    "medagents/analysis", lambda answer: Analysis(read_quotes(answer["findings"]), answer["analysis"].strip())
+)
 OPTIONS = Step("medagents/options", _weighed)
 REPORT = Step("medagents/report", _report)
 VOTE = Step("medagents/vote", lambda answer: Vote(answer["vote"] == "yes", answer.get("advice", "").strip()))

@@ -1,4 +1,4 @@
-"""A diagnosis that a role proposes, with its evidence; how lists of them are read from answers."""
+"""What roles say of diagnoses: one that they propose with its evidence, one that they weigh; how answers are read."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,15 @@ class Proposal:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What speaks for and against a candidate, as quotes."""
+
+    supports: tuple[str, ...]
+    opposes: tuple[str, ...]
+    conclusion: str
+
+
 def read_proposals(items: Any) -> tuple[Proposal, ...]:
     """A list of proposals, each diagnosis once, in the order given."""
     found: dict[str, Proposal] = {}
@@ -19,3 +28,8 @@ def read_proposals(items: Any) -> tuple[Proposal, ...]:
         evidence = tuple(dict.fromkeys(quote.strip() for quote in item["evidence"] if quote.strip()))
         found.setdefault(name.casefold(), Proposal(name, evidence, item["reason"].strip()))
     return tuple(found.values())
+
+
+def read_quotes(items: Any) -> tuple[str, ...]:
+    """Quotes without white space around them, each once."""
+    return tuple(dict.fromkeys(quote.strip() for quote in items if quote.strip()))

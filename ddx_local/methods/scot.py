@@ -22,6 +22,7 @@ from ddx_local.methods import master_list, scot_record
 from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
 from ddx_local.methods.master_list import Entry, Proposed
 from ddx_local.methods.scot_debate import STYLES, Debate, dropped, own_challenged, styles, with_supports
+from ddx_local.methods.scot_options import Options
 from ddx_local.methods.scot_result import assemble
 from ddx_local.methods.scot_steps import (
     CANT_MISS,
@@ -33,7 +34,6 @@ from ddx_local.methods.scot_steps import (
     RELEVANCE,
     TRIAGE,
     VOTE,
-    Options,
 )
 
 A = TypeVar("A")

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from ddx_local.case import CantMiss, Case, Differential, Evidence, Quote, TriageItem
+from ddx_local.case import CantMiss, Differential, Evidence, TriageItem
 from ddx_local.case import Entry as Ranked
 from ddx_local.clinical import labels
-from ddx_local.clinical.quotes import locate
+from ddx_local.methods.lists import located
 from ddx_local.methods.master_list import Entry
 from ddx_local.methods.scot_debate import Debate
 from ddx_local.methods.scot_steps import Danger
@@ -40,7 +40,7 @@ def assemble(debate: Debate, entries: Sequence[Entry], counted: Count) -> Differ
         ),
         cant_miss=_cant_miss(debate, top),
         triage=tuple(
-            TriageItem(item.finding, _located(debate.case, item.quote), item.urgency, item.step, role)
+            TriageItem(item.finding, located(debate.case, item.quote), item.urgency, item.step, role)
             for role, findings in debate.triage.items()
             for item in findings
         ),
@@ -59,9 +59,9 @@ def _evidence(debate: Debate, entry: Entry) -> tuple[Evidence, ...]:
         if stance and stance.quote and stance.position in ("support", "challenge"):
             found.setdefault((stance.quote, stance.position == "support"), {})[role] = None
     return tuple(
-        Evidence(located, supports, tuple(roles))
+        Evidence(place, supports, tuple(roles))
         for (text, supports), roles in found.items()
-        if (located := _located(debate.case, text)) is not None
+        if (place := located(debate.case, text)) is not None
     )
 
 
@@ -78,17 +78,9 @@ def _cant_miss(debate: Debate, top: Sequence[str]) -> tuple[CantMiss, ...]:
         CantMiss(
             diagnosis=named[group[0]][1].diagnosis,
             why=named[group[0]][1].why,
-            quote=_located(debate.case, named[group[0]][1].quote),
+            quote=located(debate.case, named[group[0]][1].quote),
             test=named[group[0]][1].test,
             by=tuple(dict.fromkeys(named[index][0] for index in group)),
         )
         for group in groups
     )
-
-
-def _located(case: Case, quote: str | None) -> Quote | None:
-    """Where a quote stands first; raises `ParseError` for one that does not stand in the case."""
-    if not quote:
-        return None
-    span = locate(case.text, quote)
-    return Quote(quote, span.start, span.end)

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ddx_local.flow import Step
-from ddx_local.methods.proposals import Proposal as Proposal
-from ddx_local.methods.proposals import read_proposals as read_proposals
-from ddx_local.methods.scot_options import Options as Options
+from ddx_local.methods.proposals import Proposal, read_proposals
 
 Position = Literal["support", "challenge", "neutral", "withdrawn"]
 

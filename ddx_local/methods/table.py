@@ -11,7 +11,7 @@ from ddx_local.methods import (
     baselines,
     cot,
     counterfactual,
-    counterfactual_steps,
+    counterfactual_options,
     dmoa,
     dmoa_steps,
     dual_inf,
@@ -32,7 +32,7 @@ from ddx_local.methods import (
     medagents_steps,
     moa,
     scot,
-    scot_steps,
+    scot_options,
     self_consistency,
 )
 
@@ -262,7 +262,7 @@ METHODS: Mapping[str, Method] = {
         summary="a panel of specialists, seven rounds, weighted Borda vote",
         citation="Social Chain of Thought: A Multi-Agent Architecture Grounded in Medical Differential Diagnosis Methodology",
         folders=("scot",),
-        options=scot_steps.Options,
+        options=scot_options.Options,
         flow=scot.scot,
         embedding=lambda options: "merge" not in options.without,
         rounds=(
@@ -284,7 +284,7 @@ METHODS: Mapping[str, Method] = {
         summary="specialists change findings of the case and measure what that does to each diagnosis",
         citation="Improving Clinical Diagnosis with Counterfactual Multi-Agent Reasoning",
         folders=("counterfactual",),
-        options=counterfactual_steps.Options,
+        options=counterfactual_options.Options,
         flow=counterfactual.counterfactual,
         embedding=lambda options: "editing" not in options.without,
         rounds=(

@@ -7,8 +7,8 @@ from typing import Any
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask
 from ddx_local.methods.counterfactual import counterfactual
+from ddx_local.methods.counterfactual_options import Options
 from ddx_local.methods.counterfactual_record import CLINICIAN_ROLE
-from ddx_local.methods.counterfactual_steps import Options
 from tests.methods.driving import Driven, Reply, Said, World, drive
 
 CLINICIAN = CLINICIAN_ROLE

@@ -6,7 +6,7 @@ from typing import Any
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask
 from ddx_local.methods.scot import scot
-from ddx_local.methods.scot_steps import Options
+from ddx_local.methods.scot_options import Options
 from tests.methods.driving import Driven, Reply, World, drive
 
 QUOTES = (

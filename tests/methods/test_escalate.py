@@ -7,7 +7,7 @@ import pytest
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask
-from ddx_local.methods import scot_steps
+from ddx_local.methods import scot_options
 from ddx_local.methods.escalate import Options, auto
 from ddx_local.methods.scot import scot
 from tests.methods.driving import Driven, World, drive
@@ -121,7 +121,7 @@ def test_two_names_of_one_diagnosis_share_its_probability() -> None:
 
 def test_the_panel_is_scot_with_its_number_of_seats_and_diagnoses() -> None:
     driven = run(agree=0, agents=4, k=4)
-    alone = drive(scot(CASE, scot_steps.Options(agents=4, k=4)), World(panel()))
+    alone = drive(scot(CASE, scot_options.Options(agents=4, k=4)), World(panel()))
     assert driven.answer == alone.answer
     assert driven.batches == [DIFFERENTIAL, PROBABILITY, *alone.batches]
     assert [note for note in driven.notes if note.kind != "escalated"] == alone.notes

@@ -7,7 +7,7 @@ import pytest
 
 from ddx_local.flow import Flow
 from ddx_local.methods.majority import Choice, agreed, by_majority, choices, decided, shortlist
-from ddx_local.methods.scot_steps import Proposal
+from ddx_local.methods.proposals import Proposal
 from tests.methods.driving import Driven, World, drive
 from tests.methods.scot_world import CASE, QUOTES
 

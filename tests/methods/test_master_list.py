@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from ddx_local.clinical import labels
 from ddx_local.flow import Ask, Consult, Note
 from ddx_local.methods.master_list import MOST_PAIRS, Entry, Proposed, build
-from ddx_local.methods.scot_steps import Options, Proposal
+from ddx_local.methods.proposals import Proposal
+from ddx_local.methods.scot_options import Options
 from tests.methods.driving import Driven, World, drive
 
 CASE = "A 61-year-old man has crushing chest pain since yesterday and vomits."

@@ -11,7 +11,7 @@ from ddx_local.clinical.pool import panel_choices
 from ddx_local.flow import Ask, Consult, Note
 from ddx_local.methods.scot import scot
 from ddx_local.methods.scot_debate import STYLES, styles
-from ddx_local.methods.scot_steps import Options
+from ddx_local.methods.scot_options import Options
 from tests.methods.driving import World, drive
 from tests.methods.scot_world import CASE, LISTS, QUOTES, diagnoses, mark, named, panel, run, similar
 

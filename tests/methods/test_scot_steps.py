@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ddx_local.methods.scot_steps import Options
+from ddx_local.methods.scot_options import Options
 
 
 @pytest.mark.parametrize(
