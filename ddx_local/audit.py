@@ -8,7 +8,6 @@ the end show against a head that was noted elsewhere (`verify` prints it).
 
 import hashlib
 import json
-import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ddx_local.errors import StoreError
-from ddx_local.store_file import explained, make_private
+from ddx_local.store_file import connect, explained
 
 FIRST = "0" * 64
 """What the first record carries in place of a hash."""
@@ -73,12 +72,7 @@ class Audit:
         self.path = path
         self._lock = threading.Lock()
         with explained(path, "audit file"):
-            if path is not None:
-                make_private(path)
-            self._connection = sqlite3.connect(
-                ":memory:" if path is None else str(path), timeout=10, isolation_level=None, check_same_thread=False
-            )
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection = connect(path, timeout=10)
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.executescript(_SCHEMA)
 

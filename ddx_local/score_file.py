@@ -1,6 +1,5 @@
 """The file of kept label probabilities: its tables, how it is opened and emptied, and what is damage. It knows no cache."""
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -41,15 +40,9 @@ def connected(path: Path | None) -> sqlite3.Connection:
         OSError, sqlite3.Error: It cannot be opened.
         StoreError: It is another program's database, or a later version's.
     """
-    if path is not None:
-        with store_file.private_file(path) as file:
-            os.fchmod(file.fileno(), 0o600)
-    connection = sqlite3.connect(
-        ":memory:" if path is None else str(path), timeout=10, isolation_level=None, check_same_thread=False
-    )
+    connection = store_file.connect(path, lambda connection: _is_made(connection, path), timeout=10)
     try:
         if not _is_made(connection, path):
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_SCHEMA)
         connection.execute("PRAGMA synchronous = NORMAL")
     except BaseException:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ddx_local.errors import StoreError, UsageError, nearest
 from ddx_local.events import Event, RunFinished, RunStarted, from_json, sha256, to_json
-from ddx_local.store_file import claimed, explained, make_private
+from ddx_local.store_file import claimed, connect, explained
 
 VERSION = 1
 """Of the tables; a file of a later one is refused."""
@@ -60,24 +60,19 @@ class Store:
         self.path = path
         self._lock = threading.Lock()
         with explained(path):
-            if path is not None:
-                make_private(path)
+            self._connection = connect(path, self._is_made)
             # What SQLite sorts or rewrites for a moment stays in memory: no clinical text in a folder for temporary files.
-            self._connection = sqlite3.connect(
-                ":memory:" if path is None else str(path), timeout=30, isolation_level=None, check_same_thread=False
-            )
-            made = self._is_made()
-            for setting in ("temp_store = MEMORY", "journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            for setting in ("temp_store = MEMORY", "synchronous = NORMAL", "foreign_keys = ON"):
                 self._connection.execute(f"PRAGMA {setting}")
             self._connection.execute("PRAGMA secure_delete = ON")
-            if not made:
+            if not self._is_made(self._connection):
                 self._connection.executescript(_SCHEMA)
 
-    def _is_made(self) -> bool:
+    def _is_made(self, connection: sqlite3.Connection) -> bool:
         """Whether our tables are there; raises `StoreError` for another program's file, or a later version's."""
         # Tables before the version: another process may be making both now, in one transaction.
-        tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        found = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        found = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if tables and not {"runs", "events", "texts"} <= tables:
             raise StoreError(f"{self.path} is a database, but no run store", "Give another --store.")
         if found > VERSION:

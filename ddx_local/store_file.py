@@ -5,37 +5,68 @@ import hashlib
 import os
 import sqlite3
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from ddx_local.errors import StoreError
 
 _FLOCK = "hhxxxxqqixxxx"
 """`struct flock` of a 64-bit Linux: type, whence, start, length, pid (0 for locks of an open file)."""
 
-_DATABASE = b"SQLite format 3\0"
 
+def connect(
+    path: Path | None, check: Callable[[sqlite3.Connection], object] | None = None, *, timeout: float = 30
+) -> sqlite3.Connection:
+    """Open a database that only its owner may read, in WAL mode; it is made where it is not there.
 
-def make_private(path: Path) -> None:
-    """Make the file with its mode, so that it is never readable by others, not even for a moment.
+    Args:
+        path: The file; None for one in memory.
+        check: Reads the tables, and raises for a file that is not ours; nothing in the file or of its mode changes before it.
+        timeout: Seconds to wait for another process's lock, here and later.
 
     Raises:
-        OSError: It cannot be made or opened.
-        StoreError: Something else is there; it is left as it is.
+        OSError, sqlite3.Error: It cannot be made or opened, or is another kind of file; that is left as it is. `explained`
+            says it in a sentence.
     """
-    with private_file(path) as file:
-        start = file.read(len(_DATABASE))
-        if start and start != _DATABASE:
-            raise StoreError(f"{path} is no run store but another kind of file", "Give another --store.")
-        os.fchmod(file.fileno(), 0o600)
+    if path is not None:
+        _make_private(path)
+    connection = sqlite3.connect(
+        ":memory:" if path is None else str(path), timeout=timeout, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA schema_version")  # another kind of file is refused here
+        if check is not None:
+            check(connection)
+        _into_wal(connection, timeout)
+        if path is not None:
+            path.chmod(0o600)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
-def private_file(path: Path) -> BinaryIO:
-    """Open a file, made with its mode where it is not there, its folder too. Raises `OSError`."""
+def _make_private(path: Path) -> None:
+    """Make the file with its mode, so that it is never readable by others, not even for a moment."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "rb")
+    # Never opened where it is there: closing it would free the locks that SQLite's other connections in this process hold.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _into_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    """Turn the file to WAL mode, waiting for others: SQLite tells one of two that do so at once "locked" without waiting."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 @contextmanager
@@ -68,5 +99,7 @@ def explained(path: Path | None, what: str = "run store") -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+            raise StoreError(f"{path} is no {what} but another kind of file, or a damaged one", "Give another --store.") from error
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise StoreError(f"the {what} {path or '(memory)'} cannot be used: {reason}") from error

@@ -111,7 +111,7 @@ def test_another_kind_of_file_is_refused_and_left_as_it_is(tmp_path: Path) -> No
 def test_a_file_that_begins_like_a_database_and_is_none_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     path.write_bytes(b"SQLite format 3\0" + os.urandom(5000))
-    with pytest.raises(StoreError, match=r"runs\.sqlite cannot be used"):
+    with pytest.raises(StoreError, match=r"runs\.sqlite is no run store but another kind of file, or a damaged one"):
         Store(path)
 
 

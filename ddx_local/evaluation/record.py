@@ -16,7 +16,7 @@ from typing import Any
 from ddx_local.case import Case
 from ddx_local.errors import StoreError, UsageError, nearest
 from ddx_local.evaluation.datasets import LabelledCase
-from ddx_local.store_file import explained, make_private
+from ddx_local.store_file import connect, explained
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS benches (
@@ -83,12 +83,8 @@ class Record:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         with explained(path, "bench record"):
-            if path is not None:
-                make_private(path)
-            self._connection = sqlite3.connect(
-                ":memory:" if path is None else str(path), timeout=30, isolation_level=None
-            )
-            for setting in ("journal_mode = WAL", "foreign_keys = ON", "secure_delete = ON", "temp_store = MEMORY"):
+            self._connection = connect(path)
+            for setting in ("foreign_keys = ON", "secure_delete = ON", "temp_store = MEMORY"):
                 self._connection.execute(f"PRAGMA {setting}")
             self._connection.executescript(_SCHEMA)
 

@@ -17,7 +17,9 @@ _EXTRA = (
 )  # fmt: skip
 _KEPT_NULL = ("content", "refusal", "finish_reason", "logprobs", "bytes")
 _REASONS = (None, "stop", "length", "tool_calls", "content_filter", "function_call")
-_LIMIT = re.compile(r"maximum context length (?:is|of) (\d+)")
+_LIMIT = re.compile(
+    r"(?:maximum context length (?:is |of |\()|maximum model length of |cannot be greater than max_model_len\s?=\s?)(\d+)"
+)
 
 
 def error(status: int, body: bytes) -> ApiError:

@@ -233,3 +233,20 @@ def test_vllm_has_the_names_that_the_inner_app_is_made_of() -> None:
     paths = {getattr(route, "path", "") for route in build_app(args, ("generate",), None).routes}
     assert {"/v1/chat/completions", "/v1/completions"} <= paths
     assert isinstance(DdxEndpoints(), EndpointPlugin)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "max_tokens=1000000 cannot be greater than max_model_len=8192. Please request fewer output tokens.",
+        "This model's maximum context length is 8192 tokens. However, your prompt contains 9000 input tokens",
+        "Input length (9000) exceeds model's maximum context length (8192).",
+        "The decoder prompt (length 9000) is longer than the maximum model length of 8192. Make sure that",
+    ],
+)
+def test_every_way_in_which_vllm_says_that_a_context_is_too_short_has_openais_code(said: str) -> None:
+    body = json.dumps({"error": {"message": said, "type": "BadRequestError", "param": "max_tokens", "code": 400}})
+    found = normalise.error(400, body.encode())
+    assert (found.status, found.code, found.param) == (400, "context_length_exceeded", "max_tokens")
+    assert "8192" in found.message
+    assert "9000" not in found.message
