@@ -100,6 +100,8 @@ def explained(path: Path | None, what: str = "run store") -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
-            raise StoreError(f"{path} is no {what} but another kind of file, or a damaged one", "Give another --store.") from error
+            raise StoreError(
+                f"{path} is no {what} but another kind of file, or a damaged one", "Give another --store."
+            ) from error
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise StoreError(f"the {what} {path or '(memory)'} cannot be used: {reason}") from error

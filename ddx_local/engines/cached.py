@@ -1,7 +1,8 @@
 """An engine whose label probabilities are kept: each is computed once, for all runs, processes and cases in flight.
 
 It wraps any engine and knows none. What decides a score makes its key (the engine's fingerprint and the exact token ids of
-prompt and label), so that a score of another model, template, number format, prompt or label can never come back.
+prompt and label; in a server also whose API key asks), so that a score of another model, template, number format, prompt
+or label can never come back.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ddx_local.engines.protocol import Engine, OnCompletion, Tokens
+from ddx_local.engines.salt import SALT
 from ddx_local.errors import EngineError
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Size
 from ddx_local.score_cache import Score, ScoreCache
@@ -60,7 +62,7 @@ class CachedEngine:
             StoreError: The cache is damaged.
         """
         self._check_open()
-        keys = keys_of(self._fingerprint, await self.engine.tokens(requests))
+        keys = keys_of(self._fingerprint, await self.engine.tokens(requests), SALT.get())
         places: dict[bytes, tuple[int, str]] = {}
         for number, (request, row) in enumerate(zip(requests, keys, strict=True)):
             for label, key in zip(request.labels, row, strict=True):
@@ -133,15 +135,16 @@ class CachedEngine:
             raise EngineError("the engine is closed")
 
 
-def keys_of(fingerprint: Mapping[str, str], tokens: Sequence[Tokens]) -> list[list[bytes]]:
+def keys_of(fingerprint: Mapping[str, str], tokens: Sequence[Tokens], salt: str = "") -> list[list[bytes]]:
     """The key of each label of each request: sha256 over all that decides its score.
 
     Args:
         fingerprint: The engine's.
         tokens: As `Engine.tokens` gives them.
+        salt: Of whose scores they are; '' for everybody's.
     """
     # JSON holds no line feed, which therefore parts the three without doubt.
-    head = hashlib.sha256(f"{SCORING}\n{json.dumps(fingerprint, sort_keys=True)}\n".encode())
+    head = hashlib.sha256(f"{salt}{SCORING}\n{json.dumps(fingerprint, sort_keys=True)}\n".encode())
     rows: list[list[bytes]] = []
     for prompt, labels in tokens:
         begun = head.copy()

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from ddx_local.engines.salt import SALT
 from ddx_local.errors import DdxLocalError, EngineError
 from ddx_local.events import Answered, RunFinished
 from ddx_local.methods.table import Method
+from ddx_local.server.access import LOCAL
 from ddx_local.server.engine_room import EngineRoom
 from ddx_local.server.errors import busy
 from ddx_local.server.live_run import LiveRun
@@ -54,7 +54,6 @@ class Runs:
         self.metrics = metrics
         self.live: dict[str, LiveRun] = {}
         self._by_digest: dict[tuple[str, str], LiveRun] = {}
-        self._secret = secrets.token_bytes(16)
 
     def begin(self, wish: Wish, actor: str) -> LiveRun:
         """Begin a run; it goes on by itself.
@@ -112,8 +111,11 @@ class Runs:
         return self._by_digest.get((actor, digest))
 
     def salt(self, actor: str) -> str:
-        """What keeps one key's prefixes in the KV cache apart from another's; new with each server."""
-        return hashlib.blake2b(actor.encode(), key=self._secret, digest_size=16).hexdigest()
+        """What keeps one key's prefixes and probabilities apart from another's; '' where there are no keys.
+
+        No client can choose it: it is made of who asks, and the fields that would set it are refused.
+        """
+        return "" if actor == LOCAL.id else hashlib.blake2b(actor.encode(), digest_size=16).hexdigest()
 
     @property
     def model(self) -> str:

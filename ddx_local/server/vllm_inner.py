@@ -47,7 +47,8 @@ class Inner:
         checked(body, chat=path == PATHS[0])
         kept = {name: value for name, value in body.items() if name not in (*f.IGNORED, "store")}
         # One key's prefixes in the KV cache tell another key nothing.
-        return await replay(self._app, path, {**kept, "model": self._model, "cache_salt": salt}, KEEP_ALIVE)
+        salted = {"cache_salt": salt} if salt else {}
+        return await replay(self._app, path, {**kept, "model": self._model, **salted}, KEEP_ALIVE)
 
 
 def checked(body: dict[str, Any], *, chat: bool) -> None:

@@ -269,7 +269,11 @@ BAD = [
     (["diagnose", "{folder}", *QUICK], 3, "holds no case file"),
     (["diagnose", "{case}", *QUICK, "--json", "{folder}"], 2, "--json {folder}: cannot be written"),
     (["diagnose", "{case}", *QUICK, "--json", "{folder}/no/o.json"], 2, "cannot be written"),
-    (["diagnose", "{case}", *QUICK, "--store", "{case}"], 7, "{case} is no run store but another kind of file, or a damaged one"),
+    (
+        ["diagnose", "{case}", *QUICK, "--store", "{case}"],
+        7,
+        "{case} is no run store but another kind of file, or a damaged one",
+    ),
     (["diagnose", "{case}", *QUICK, "--store", "{folder}"], 7, "{folder} cannot be used: Is a directory"),
     (["diagnose", "{case}", *QUICK, "--store", "{case}/runs.sqlite"], 7, "cannot be used"),
     (["runs", "show", "nothing"], 2, "no run `nothing`"),

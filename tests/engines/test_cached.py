@@ -18,6 +18,7 @@ from ddx_local import jobs, options
 from ddx_local.case import Case
 from ddx_local.engines.cached import CachedEngine, keys_of
 from ddx_local.engines.protocol import Engine, Tokens
+from ddx_local.engines.salt import SALT
 from ddx_local.engines.scripted import ScriptedEngine, by_policy
 from ddx_local.errors import ContextLengthExceeded, EngineError, StoreError
 from ddx_local.events import RunFinished
@@ -130,6 +131,19 @@ def test_a_key_is_a_function_of_fingerprint_prompt_and_label_and_differs_where_o
 def test_the_order_of_a_fingerprint_s_entries_does_not_matter() -> None:
     tokens: list[Tokens] = [((1, 2), ((3,), (4,)))]
     assert keys_of({"model": "m", "dtype": "d"}, tokens) == keys_of({"dtype": "d", "model": "m"}, tokens)
+
+
+async def test_what_one_api_key_asked_is_no_hit_for_another_and_is_one_for_itself() -> None:
+    engine = Slow()
+    cached = CachedEngine(engine, ScoreCache(None))
+
+    async def by(salt: str) -> None:
+        SALT.set(salt)
+        await cached.loglikelihood([weighing("a case", "gout")])
+
+    for salt in ("", "a" * 32, "b" * 32, "a" * 32, ""):
+        await asyncio.create_task(by(salt))
+    assert len(engine.asked) == 3
 
 
 async def test_the_scripted_engine_s_tokens_are_those_that_it_scores() -> None:

@@ -176,6 +176,8 @@ async def test_each_keys_prefixes_are_salted_and_ignored_fields_are_left_out() -
     await inner.answer(call(), CHAT, body("hi", user="someone", metadata={"a": "b"}, store=False), "salt-1")
     (got,) = like.got
     assert got["cache_salt"] == "salt-1"
+    await inner.answer(call(), CHAT, body("hi"), "")
+    assert "cache_salt" not in like.got[1]
     assert not {"user", "metadata", "store"} & set(got)
 
 
