@@ -18,7 +18,7 @@ _VALUES = ("f1", "precision", "recall", "top1")
 
 
 def inspect_log(bench: Bench, rows: Sequence[CaseScore]) -> dict[str, str]:
-    """File name -> log."""
+    """File name -> log; names as Inspect's own (time_task_id), by which its viewer finds them in a folder."""
     cases = {case.id: case for case in bench.cases}
     parts: dict[tuple[str, str, int], list[CaseScore]] = {}
     for row in rows:
@@ -26,17 +26,25 @@ def inspect_log(bench: Bench, rows: Sequence[CaseScore]) -> dict[str, str]:
     found = {}
     for (arm, model, seed), part in parts.items():
         name = re.sub(r"[^a-z0-9.]+", "-", f"{bench.row.suite} {arm} {model} seed {seed}".lower()).strip("-")
-        found[f"{name}.json"] = (
+        found[f"{_time(bench)}_{name}_{_key(bench, arm, model, seed)}.json"] = (
             json.dumps(_log(bench, arm, model, seed, part, cases), ensure_ascii=False, indent=1) + "\n"
         )
     return found
+
+
+def _time(bench: Bench) -> str:
+    return re.sub(r"[:.]", "-", bench.row.created_at)
+
+
+def _key(bench: Bench, arm: str, model: str, seed: int) -> str:
+    return digest([bench.row.bench_id, arm, model, seed])[:22]
 
 
 def _log(
     bench: Bench, arm: str, model: str, seed: int, rows: Sequence[CaseScore], cases: dict[str, LabelledCase]
 ) -> dict[str, Any]:
     finished = [row for row in rows if row.status == "finished"]
-    key = digest([bench.row.bench_id, arm, model, seed])[:22]
+    key = _key(bench, arm, model, seed)
     used = _usage(sum(r.usage.prompt_tokens for r in rows), sum(r.usage.generated_tokens for r in rows))
     return {
         "version": 2,

@@ -1,6 +1,7 @@
 """Reports: the acceptance figures on made-up scores, and that every rendering says what a reader must know."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -328,7 +329,11 @@ def test_every_export_has_a_line_for_every_case_failures_included(form: str) -> 
     elif form == "jsonl":
         assert [json.loads(line)["case_id"] for line in files["scores.jsonl"].splitlines()] == ids(6)
     elif form == "inspect":
-        (log,) = (json.loads(body) for body in files.values())
+        ((name, body),) = files.items()
+        log = json.loads(body)
+        # Inspect's own pattern: a folder's listing shows no other file.
+        assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}[^_]*_[^_]+_[0-9a-f]{22}\.json", name)
+        assert name.endswith(f"_{log['eval']['task_id']}.json")
         assert (log["version"], log["results"]["total_samples"], log["results"]["completed_samples"]) == (2, 6, 5)
         assert {"eval", "plan", "results", "stats", "samples", "status"} <= set(log)
         assert log["samples"][3]["error"]["message"] == "LengthStop"
