@@ -9,7 +9,7 @@ CASES, SEEDS = 12, 2
 
 
 def scot_cases() -> dict[str, float]:
-    """12 cases, 2 seeds, all at once.
+    """12 cases, 2 seeds, as many at once as the program has by default.
 
     Returns:
         Cases that failed, structured turns, those that a JSON parser refuses, batches of the longest case, quotes, those

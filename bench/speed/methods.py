@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 
-from bench.speed.shared import Noting, opened, parse, run, vignettes
+from bench.speed.shared import Noting, ended, gate, opened, parse, run, vignettes
 from ddx_local import jobs, launch, options
 from ddx_local.methods.table import METHODS
 from ddx_local.store import Store
@@ -20,7 +20,7 @@ SHORTER: Mapping[str, Mapping[str, str]] = {
 
 
 def methods() -> dict[str, float]:
-    """All methods at once, so that they share the engine's batches; `measure` says what is counted."""
+    """All methods' cases through one gate, so that they share the engine's batches; `measure` says what is counted."""
     return measure(list(METHODS), opened(), CASES)
 
 
@@ -49,7 +49,7 @@ async def _one(name: str, through: launch.Opened, count: int) -> dict[str, float
     job = jobs.Job(method, chosen, "smollm2-135m", "vllm", 0, {}, vignettes(count))
     store = Store(None)
     opened_ = launch.Opened(noting, through.consultants)
-    documents = jobs.documents(store, await jobs.start(job, opened_, store, None, count))
+    documents = jobs.documents(store, await jobs.start(job, opened_, store, ended(name), gate()))
     for document in documents:
         if document["error"] is not None:
             error = document["error"]

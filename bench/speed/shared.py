@@ -3,8 +3,9 @@
 import asyncio
 import json
 import statistics
+import sys
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 from ddx_local import jobs, launch, options
 from ddx_local.case import Case
 from ddx_local.engines.protocol import OnCompletion, Tokens
+from ddx_local.events import CaseFailed, CaseFinished, Event
 from ddx_local.request import Completion, Loglikelihood, LoglikelihoodRequest, Request, Size
 from ddx_local.settings import Settings
 from ddx_local.store import Store
@@ -39,6 +41,24 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 def opened() -> launch.Opened:
     """The embedded model in the real engine, float32, as `diagnose` opens it, but without kept probabilities."""
     return run(launch.open_all(Settings(probability_cache=False), embedding=True, say=lambda _: None))
+
+
+@cache
+def gate() -> asyncio.Semaphore:
+    """As many cases in flight as the program has by default: more would push each other's prompts out of the KV cache."""
+    return asyncio.Semaphore(Settings().at_once)
+
+
+def ended(what: str) -> Callable[[Event, Mapping[str, str]], None]:
+    """A listener that says on standard error which case has ended."""
+    began = time.perf_counter()
+
+    def hear(event: Event, _: Mapping[str, str]) -> None:
+        if isinstance(event, CaseFinished | CaseFailed):
+            how = "finished" if isinstance(event, CaseFinished) else "FAILED"
+            print(f"  {time.perf_counter() - began:.0f} s: {what}, {event.case_id} {how}", file=sys.stderr, flush=True)
+
+    return hear
 
 
 class Noting:
@@ -94,7 +114,7 @@ async def scot_run(
     job = jobs.Job(method, chosen, "smollm2-135m", "vllm", seed, {}, tuple(cases))
     place = store or Store(None)
     consultants = opened().consultants
-    run_id = await jobs.start(job, launch.Opened(engine, consultants), place, None, len(cases))
+    run_id = await jobs.start(job, launch.Opened(engine, consultants), place, ended(f"scot, seed {seed}"), gate())
     return jobs.documents(place, run_id)
 
 
