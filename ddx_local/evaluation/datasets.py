@@ -118,8 +118,8 @@ def sources() -> Mapping[str, Source]:
             "mimic-cardiac", "MIMIC-IV-Ext Cardiac Disease: csv", credentialed, True, datasets_hospital.read_cardiac
         ),
         Source("er-reason", "ER-Reason: csv", credentialed, True, datasets_hospital.read_er_reason),
-        Source("jsonl", "any JSON lines, with a column map", "yours", True, datasets_mapped.read_jsonl),
-        Source("csv", "any csv or tsv, with a column map", "yours", True, datasets_mapped.read_csv),
+        Source("jsonl", "any JSON lines, with a column map", "yours", True, datasets_mapped.read),
+        Source("csv", "any csv or tsv, with a column map", "yours", True, datasets_mapped.read),
     )
     return {row.name: row for row in rows}
 

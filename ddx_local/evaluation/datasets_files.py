@@ -47,7 +47,7 @@ def _jsonl(path: Path) -> list[Row]:
         if line.strip():
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise InputError(f"{path}, line {number}: is not JSON", "Each line must be one JSON object.") from None
             if not isinstance(row, dict):
                 raise InputError(f"{path}, line {number}: is no JSON object", "Each line must be one JSON object.")
@@ -58,7 +58,7 @@ def _jsonl(path: Path) -> list[Row]:
 def _json(path: Path) -> list[Row]:
     try:
         value = json.loads(path.read_text("utf-8-sig"))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{path}: is not JSON", "Check that the file is whole.") from None
     if isinstance(value, dict) and value and all(isinstance(item, dict) for item in value.values()):
         return [{"_key": key, **item} for key, item in value.items()]

@@ -12,15 +12,7 @@ from ddx_local.evaluation.datasets_files import literal, need, rows
 KEYS = ("id", "text", "gold", "groups", "separator")
 
 
-def read_jsonl(path: Path, options: Mapping[str, Any]) -> Read:
-    return _read(path, options)
-
-
-def read_csv(path: Path, options: Mapping[str, Any]) -> Read:
-    return _read(path, options)
-
-
-def _read(path: Path, options: Mapping[str, Any]) -> Read:
+def read(path: Path, options: Mapping[str, Any]) -> Read:
     """Rows by a column map.
 
     Args:

@@ -3,7 +3,6 @@
 Layout: lm-evaluation-harness 4e7e0d4, `--log_samples`.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from ddx_local.evaluation.datasets import LabelledCase
 from ddx_local.evaluation.record import Bench
 from ddx_local.evaluation.score import CaseScore
 from ddx_local.evaluation.statistics import bootstrap_mean
+from ddx_local.events import sha256
 
 _METRICS = ("f1", "precision", "recall")
 
@@ -54,9 +54,9 @@ def _sample(place: int, row: CaseScore, case: LabelledCase) -> dict[str, Any]:
         "filtered_resps": [answer],
         "filter": "none",
         "metrics": [*_METRICS, "top1"],
-        "doc_hash": _sha(json.dumps(doc, ensure_ascii=False)),
-        "prompt_hash": _sha(case.case.text),
-        "target_hash": _sha(json.dumps(list(row.golds), ensure_ascii=False)),
+        "doc_hash": sha256(json.dumps(doc, ensure_ascii=False)),
+        "prompt_hash": sha256(case.case.text),
+        "target_hash": sha256(json.dumps(list(row.golds), ensure_ascii=False)),
         **{name: getattr(row.prf, name) for name in _METRICS},
         "top1": float(row.first == 1),
         "status": row.status,
@@ -88,10 +88,7 @@ def _results(bench: Bench, model: str, seed: int, tasks: dict[str, list[CaseScor
         "model_source": "ddx-local",
         "lm_eval_version": f"ddx-local {__version__}",
         "task_hashes": {
-            task: _sha("".join(_sha(row.case_id + "".join(row.golds)) for row in rows)) for task, rows in tasks.items()
+            task: sha256("".join(sha256(row.case_id + "".join(row.golds)) for row in rows))
+            for task, rows in tasks.items()
         },
     }
-
-
-def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

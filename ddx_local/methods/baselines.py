@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask, Flow, Step, ask, ask_each, note
+from ddx_local.methods.bounds import check_bounds
 from ddx_local.methods.budget import sampled
 from ddx_local.methods.lists import entry, grouped, listed, named, roles
-from ddx_local.methods.proposals import Proposal, read_proposals
+from ddx_local.methods.proposals import Proposal, read_differential
 
-DIFFERENTIAL = Step("zero_shot/differential", lambda answer: read_proposals(answer["differential"]))
+DIFFERENTIAL = Step("zero_shot/differential", read_differential)
 
 ROLE = "physician"
 
@@ -35,10 +36,7 @@ class ZeroShotOptions:
     temperature: float = 0.3
 
     def __post_init__(self) -> None:
-        if not 1 <= self.k <= 10:
-            raise ValueError("k must be 1 to 10")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"k": (1, 10), "temperature": (0, 2)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,7 @@ class BestOfNOptions:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 1 <= self.n <= 200:
-            raise ValueError("n must be 1 to 200")
-        if not 1 <= self.k <= 10:
-            raise ValueError("k must be 1 to 10")
+        check_bounds(self, {"n": (1, 200), "k": (1, 10)})
         if not (0 <= self.temperature <= 2 and 0 <= self.threshold <= 1):
             raise ValueError("temperature must be 0 to 2 and threshold 0 to 1")
 

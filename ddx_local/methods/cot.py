@@ -17,8 +17,9 @@ from typing import Any
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Flow, Step, ask
+from ddx_local.methods.bounds import check_bounds
 from ddx_local.methods.lists import listed
-from ddx_local.methods.proposals import read_proposals
+from ddx_local.methods.proposals import read_differential
 
 
 def read_thoughts(answer: Any) -> str:
@@ -27,7 +28,7 @@ def read_thoughts(answer: Any) -> str:
 
 
 THINK = Step("cot/think", read_thoughts)
-ANSWER = Step("cot/answer", lambda answer: read_proposals(answer["differential"]))
+ANSWER = Step("cot/answer", read_differential)
 
 ROLE = "physician"
 
@@ -45,10 +46,7 @@ class Options:
     temperature: float = 0.3
 
     def __post_init__(self) -> None:
-        if not 1 <= self.k <= 10:
-            raise ValueError("k must be 1 to 10")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"k": (1, 10), "temperature": (0, 2)})
 
 
 def cot(case: Case, options: Options) -> Flow[Differential]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ddx_local.methods.bounds import check_bounds
 from ddx_local.methods.gaps import Weights
 
 PARTS = ("editing", "rounds", "reports", "roles", "clinician")
@@ -50,21 +51,10 @@ class Options:
     without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        limits = {
-            "specialists": (2, 8),
-            "candidates": (2, 8),
-            "samples": (1, 50),
-            "edits": (1, 5),
-            "rounds": (0, 10),
-            "top": (1, 10),
-        }
-        for name, (least, most) in limits.items():
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be {least} to {most}")
+        check_bounds(self, {"specialists": (2, 8), "candidates": (2, 8), "samples": (1, 50), "edits": (1, 5)})
+        check_bounds(self, {"rounds": (0, 10), "top": (1, 10)})
         shares = ("consensus", "least_sip", "least_edit_sim", "w_sem", "w_edit", "w_signal", "w_shift", "w_sip")
-        for name in shares:
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be 0 to 1")
+        check_bounds(self, dict.fromkeys(shares, (0, 1)))
         if self.gap not in ("signed", "paper"):
             raise ValueError("gap must be signed or paper")
         if unknown := [name for name in self.without if name not in PARTS]:

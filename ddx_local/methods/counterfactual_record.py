@@ -7,7 +7,7 @@ from ddx_local.case import Case
 from ddx_local.methods.counterfactual_options import Options
 from ddx_local.methods.counterfactual_steps import Candidate, Report, Stance, Summary, Verdict
 from ddx_local.methods.edits import Edit, Patch
-from ddx_local.methods.fitting import Section
+from ddx_local.methods.fitting import Section, titled
 from ddx_local.methods.gaps import Gap, Probabilities
 
 CLINICIAN_ROLE = "independent clinician"
@@ -69,7 +69,7 @@ def _received(stances: Mapping[str, Stance], role: str) -> dict[str, str]:
 def counted(team: Team) -> Section:
     """Who takes part and what is under test."""
     lines = [f"- {item.diagnosis}: {item.reason}" for item in team.candidates]
-    full = f"TEAM: {', '.join(team.specialists)}\n" + "\n".join(["CANDIDATES:", *lines])
+    full = f"TEAM: {', '.join(team.specialists)}\n" + titled("CANDIDATES:", lines)
     return {"full": full, "brief": f"CANDIDATES: {', '.join(team.names)}", "bare": ""}
 
 

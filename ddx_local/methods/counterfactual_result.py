@@ -1,12 +1,12 @@
 """The counterfactual method's answer: the differential with evidence, every counterfactual with its numbers, the trace. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from ddx_local.case import Counterfactual, Differential, Entry, Evidence, Quote, ReasoningTrace
+from ddx_local.case import Counterfactual, Differential, Entry, ReasoningTrace
 from ddx_local.clinical import labels
-from ddx_local.clinical.quotes import locate
 from ddx_local.methods.counterfactual_record import CLINICIAN_ROLE, Team, Tested
 from ddx_local.methods.counterfactual_steps import Trace
+from ddx_local.methods.lists import by_quote
 
 JUDGE_ROLE, TRACE_ROLE = "judge", "trace"
 
@@ -39,30 +39,19 @@ def outside(team: Team) -> str:
 
 def _entry(team: Team, trace: Trace, name: str, rank: int, probability: Mapping[str, float]) -> Entry:
     holders = [role for role, stance in team.stances.items() if labels.same(stance.diagnosis, name)]
-    found: dict[tuple[str, bool], dict[str, None]] = {}
-
-    def add(quotes: Sequence[str], supports: bool, by: str) -> None:
-        for quote in quotes:
-            found.setdefault((quote, supports), {})[by] = None
-
-    for role in holders:
-        add(team.stances[role].discriminating, True, role)
+    said = [(role, quote, True) for role in holders for quote in team.stances[role].discriminating]
     if team.verdict and team.verdict.diagnosis == name:
-        add(team.verdict.decides, True, JUDGE_ROLE)
+        said += [(JUDGE_ROLE, quote, True) for quote in team.verdict.decides]
     weighed = trace.candidates[name]
-    add(weighed.supports, True, TRACE_ROLE)
-    add(weighed.opposes, False, TRACE_ROLE)
-    evidence = []
-    for (text, supports), roles in found.items():
-        span = locate(team.case.text, text)
-        evidence.append(Evidence(Quote(text, span.start, span.end), supports, tuple(roles)))
+    said += [(TRACE_ROLE, quote, True) for quote in weighed.supports]
+    said += [(TRACE_ROLE, quote, False) for quote in weighed.opposes]
     value = probability.get(name)
     return Entry(
         rank=rank,
         diagnosis=name,
         score=value or 0.0,
         probability=value,
-        evidence=tuple(evidence),
+        evidence=by_quote(team.case, said),
         proposed_by=("differential",),
         entered_in="differential",
         reasoning=weighed.conclusion,

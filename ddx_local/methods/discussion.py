@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask, Flow, SlotValue, Step
 from ddx_local.methods import scot_record
-from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
+from ddx_local.methods.fitting import Detail, Section, ask_fitting, render, titled
 from ddx_local.methods.majority import Choice, Lists, by_majority, choices, decided, shortlist
 from ddx_local.methods.mdagents_steps import MODERATOR, OPINION, TALK, UPDATE, Talk
-from ddx_local.methods.proposals import Proposal
+from ddx_local.methods.proposals import Proposal, in_words
 
 A = TypeVar("A")
 
@@ -79,7 +79,7 @@ def talk(panel: Panel, name: str) -> Flow[Mapping[str, Talk]]:
     if lines:
         brief = [f"- {role} wrote to {', '.join(talk.messages)}" for role, talk in said.items() if talk.messages]
         title = f"MESSAGES ({name}):"
-        panel.record.append({"full": "\n".join([title, *lines]), "brief": "\n".join([title, *brief]), "bare": ""})
+        panel.record.append({"full": titled(title, lines), "brief": titled(title, brief), "bare": ""})
     return said
 
 
@@ -117,17 +117,14 @@ def listed(name: str, lists: Lists) -> Section:
     """The lists of a round, expert by expert; at the barest only how many name what."""
     full, brief = [], []
     for role, items in lists.items():
-        full.append(f"- {role}:")
-        for place, item in enumerate(items, start=1):
-            proof = " ".join(f'"{quote}"' for quote in item.evidence)
-            full.append(" ".join(part for part in (f"  {place}. {item.diagnosis}.", proof, item.reason) if part))
+        full += [f"- {role}:", *(f"  {place}. {in_words(item)}" for place, item in enumerate(items, start=1))]
         brief.append(f"- {role}: " + "; ".join(item.diagnosis for item in items))
     bare = [f"- {choice.count}" for choice in choices(lists, ())]
     title = f"LISTS ({name}):"
     return {
-        "full": "\n".join([title, *full]),
-        "brief": "\n".join([title, *brief]),
-        "bare": "\n".join([title, *bare]),
+        "full": titled(title, full),
+        "brief": titled(title, brief),
+        "bare": titled(title, bare),
     }
 
 

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ddx_local.case import CantMiss, Case, Conflict, Differential
+from ddx_local.case import Case, Conflict, Differential
 from ddx_local.clinical import labels
 from ddx_local.methods.dmoa_steps import (
     AGGREGATOR,
     ALONE_ROLE,
-    Danger,
     Options,
     Presentation,
     Rebuttal,
@@ -16,8 +15,8 @@ from ddx_local.methods.dmoa_steps import (
     presenter,
     rebutter,
 )
-from ddx_local.methods.lists import Named, entry, grouped, listed, located, named, roles
-from ddx_local.methods.proposals import Proposal
+from ddx_local.methods.lists import Named, cant_miss, entry, grouped, listed, named, roles
+from ddx_local.methods.proposals import Danger, Proposal
 
 
 @dataclass
@@ -93,7 +92,7 @@ def assemble(debate: Debate, verdict: Verdict | None) -> Differential:
     answer = Differential(
         score_kind="reciprocal_place",
         entries=entries,
-        cant_miss=_cant_miss(debate, ranking),
+        cant_miss=cant_miss(debate.case, _dangers(debate), ranking),
         panel=_panel(debate, verdict),
     )
     if verdict is None:
@@ -123,17 +122,11 @@ def _entered(debate: Debate, name: str) -> str:
     return "revise"
 
 
-def _cant_miss(debate: Debate, ranking: Sequence[str]) -> tuple[CantMiss, ...]:
-    """The rebutters' safety concerns, equal names together; what the differential holds is left out."""
-    said: list[tuple[str, Danger]] = [
+def _dangers(debate: Debate) -> list[tuple[str, Danger]]:
+    """The rebutters' safety concerns."""
+    return [
         (rebutter(seat), danger)
         for rebuttals in debate.rebutted
         for seat, rebuttal in rebuttals.items()
         for danger in rebuttal.dangers
-        if not any(labels.same(danger.diagnosis, name) for name in ranking)
     ]
-    found = []
-    for group in labels.merge([danger.diagnosis for _, danger in said]):
-        danger, by = said[group[0]][1], tuple(dict.fromkeys(said[index][0] for index in group))
-        found.append(CantMiss(danger.diagnosis, danger.why, located(debate.case, danger.quote), danger.test, by))
-    return tuple(found)

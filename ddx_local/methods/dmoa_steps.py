@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddx_local.flow import Step
-from ddx_local.methods.proposals import Proposal, read_proposals
+from ddx_local.methods.bounds import check_bounds
+from ddx_local.methods.proposals import (
+    Danger,
+    Proposal,
+    read_dangers,
+    read_differential,
+    read_proposals,
+    read_texts,
+)
 
 AGGREGATOR, SUMMARIZER, ALONE_ROLE = "aggregator", "summarizer", "physician"
 
@@ -47,12 +55,9 @@ class Options:
     aggregator_tokens: int = 16000
 
     def __post_init__(self) -> None:
-        for name, least, most in (("debaters", 1, 5), ("debate_rounds", 1, 10), ("k", 1, 5), ("temperature", 0, 2)):
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be {least} to {most}")
-        for name in ("presenter_tokens", "rebutter_tokens", "aggregator_tokens"):
-            if not 256 <= getattr(self, name) <= 1 << 20:
-                raise ValueError(f"{name} must be 256 to {1 << 20}")
+        check_bounds(self, {"debaters": (1, 5), "debate_rounds": (1, 10), "k": (1, 5), "temperature": (0, 2)})
+        budgets = ("presenter_tokens", "rebutter_tokens", "aggregator_tokens")
+        check_bounds(self, dict.fromkeys(budgets, (256, 1 << 20)))
         if not self.rebutter and (self.debaters == 1 or self.debate_rounds > 1):
             raise ValueError("debaters must be 2 to 5 and debate_rounds 1 where rebutter is off: nobody debates")
         if self.partition and (self.debaters == 1 or self.prompt_only):
@@ -70,17 +75,9 @@ class Presentation:
 
 
 @dataclass(frozen=True, slots=True)
-class Danger:
-    """A life-threatening condition that a presentation passes over: why to think of it, and what excludes it."""
-
-    diagnosis: str
-    why: str
-    quote: str | None
-    test: str
-
-
-@dataclass(frozen=True, slots=True)
 class Rebuttal:
+    """What a presentation claims without a quote, what it lacks; `dangers`: what it passes over."""
+
     unsupported: tuple[str, ...]
     missing: tuple[str, ...]
     alternatives: tuple[Proposal, ...]
@@ -98,25 +95,17 @@ class Verdict:
     confidence: str
 
 
-def _texts(items: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(item.strip() for item in items))
-
-
 def _presentation(answer: Any) -> Presentation:
-    return Presentation(answer["analysis"].strip(), read_proposals(answer["differential"]))
+    return Presentation(answer["analysis"].strip(), read_differential(answer))
 
 
 def _rebuttal(answer: Any) -> Rebuttal:
-    dangers = tuple(
-        Danger(item["diagnosis"].strip(), item["why"].strip(), _quote(item["quote"]), item["test"].strip())
-        for item in answer["safety"]
+    return Rebuttal(
+        read_texts(answer["unsupported"]),
+        read_texts(answer["missing"]),
+        read_proposals(answer["alternatives"]),
+        read_dangers(answer["safety"]),
     )
-    alternatives = read_proposals(answer["alternatives"])
-    return Rebuttal(_texts(answer["unsupported"]), _texts(answer["missing"]), alternatives, dangers)
-
-
-def _quote(value: str | None) -> str | None:
-    return value.strip() or None if value else None
 
 
 def _verdict(answer: Mapping[str, Any]) -> Verdict:
@@ -137,7 +126,7 @@ def _verdict(answer: Mapping[str, Any]) -> Verdict:
 PRESENT = Step("dmoa/present", _presentation)
 REBUT = Step("dmoa/rebut", _rebuttal)
 REVISE = Step("dmoa/revise", _presentation)
-ALONE = Step("dmoa/alone", lambda answer: read_proposals(answer["differential"]))
-EXTRACT: Step[tuple[str, ...]] = Step("dmoa/extract", lambda answer: _texts(answer["pieces"]))
+ALONE = Step("dmoa/alone", read_differential)
+EXTRACT: Step[tuple[str, ...]] = Step("dmoa/extract", lambda answer: read_texts(answer["pieces"]))
 AGGREGATE = Step("dmoa_record/aggregate", _verdict)
 CONDENSE = Step("dmoa_record/condense", lambda answer: str(answer["summary"]).strip())

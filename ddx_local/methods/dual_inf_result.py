@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ddx_local.case import Case, Differential, Entry, Evidence, Quote
 from ddx_local.clinical.quotes import Span, locate
 from ddx_local.methods.dual_inf_steps import Options
-from ddx_local.methods.fitting import Section
+from ddx_local.methods.fitting import Section, titled
 
 FORWARD_ROLE, BACKWARD_ROLE = "forward inference", "backward inference"
 
@@ -85,7 +85,7 @@ def examined(suspects: Sequence[Suspect], case: Case, options: Options) -> Secti
         full.append(f"- {item.diagnosis}: confirmed: {said}" + (f"; not its findings: {unlike}" if unlike else ""))
         brief.append(f"- {item.diagnosis}: {len(held)} findings confirmed")
     title = "EXAMINATION OF YOUR DIFFERENTIAL DIAGNOSIS:"
-    return {"full": "\n".join([title, *full]), "brief": "\n".join([title, *brief]), "bare": ""}
+    return {"full": titled(title, full), "brief": titled(title, brief), "bare": ""}
 
 
 def rank(suspects: Sequence[Suspect], case: Case, options: Options) -> list[tuple[Suspect, float]]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddx_local.flow import Step
-from ddx_local.methods.proposals import Proposal, read_proposals
+from ddx_local.methods.bounds import check_bounds
+from ddx_local.methods.proposals import read_differential
 
 LEAST_FINDINGS = 3
 """Textbook findings of a disease at least."""
@@ -39,24 +40,8 @@ class Options:
     temperature: float = 0.1
 
     def __post_init__(self) -> None:
-        limits = {
-            "iterations": (1, 10),
-            "k": (1, 10),
-            "facts": (1, 8),
-            "findings": (LEAST_FINDINGS, 15),
-            "low": (0, 10),
-        }
-        for name, (least, most) in limits.items():
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be {least} to {most}")
-        if not 0 <= self.threshold <= 1:
-            raise ValueError("threshold must be 0 to 1")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
-
-
-def _proposals(answer: Any) -> tuple[Proposal, ...]:
-    return read_proposals(answer["differential"])
+        check_bounds(self, {"iterations": (1, 10), "k": (1, 10), "facts": (1, 8), "findings": (LEAST_FINDINGS, 15)})
+        check_bounds(self, {"low": (0, 10), "threshold": (0, 1), "temperature": (0, 2)})
 
 
 def _findings(answer: Any) -> tuple[str, ...]:
@@ -72,8 +57,8 @@ def _places(answer: Any) -> tuple[str, ...]:
     return tuple((item["quote"] or "").strip() for item in answer["places"])
 
 
-FORWARD = Step("dual_inf/forward", _proposals)
-REFLECT = Step("dual_inf/reflect", _proposals)
+FORWARD = Step("dual_inf/forward", read_differential)
+REFLECT = Step("dual_inf/reflect", read_differential)
 BACKWARD = Step("dual_inf/backward", _findings)
 MANIFESTATION: Step[Any] = Step("dual_inf/manifestation", lambda answer: answer)
 MENTIONED: Step[Any] = Step("dual_inf/mentioned", lambda answer: answer)

@@ -11,7 +11,7 @@ from ddx_local.flow import Flow, SlotValue, Step, note
 from ddx_local.methods.dxchain_record import Chain
 from ddx_local.methods.dxchain_steps import Working
 from ddx_local.methods.dxchain_tree import Asked, asked
-from ddx_local.methods.fitting import Section
+from ddx_local.methods.fitting import Section, titled
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Debate:
 
 
 def _section(title: str, rows: Mapping[str, str]) -> Section:
-    full = "\n".join([title, *(f"- {name}: {text}" for name, text in rows.items())])
-    brief = "\n".join([title, *(f"- {name}: {text.split('. ')[0]}" for name, text in rows.items())])
+    full = titled(title, (f"- {name}: {text}" for name, text in rows.items()))
+    brief = titled(title, (f"- {name}: {text.split('. ')[0]}" for name, text in rows.items()))
     return {"full": full, "brief": brief, "bare": f"{title}: {', '.join(rows)}"}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ddx_local.case import Case
 from ddx_local.flow import Ask, Flow, Step, ask_each
 from ddx_local.methods.dxchain_steps import Options
-from ddx_local.methods.fitting import Section, ask_fitting, render
+from ddx_local.methods.fitting import Section, ask_fitting, render, titled
 from ddx_local.methods.proposals import read_quotes
 
 
@@ -96,7 +96,7 @@ def anchor(case: Case, options: Options) -> Flow[Memory]:
 
 def _perceived(facts: Mapping[str, tuple[str, ...]]) -> Section:
     rows = [row for heading, items in facts.items() for row in _line(heading.replace("_", " ").capitalize(), items)]
-    full = "\n".join(["FACTS BY HEADING", *rows])
+    full = titled("FACTS BY HEADING", rows)
     counts = ", ".join(f"{heading.replace('_', ' ')} {len(items)}" for heading, items in facts.items() if items)
     return {"full": full, "brief": f"FACTS BY HEADING: {counts}", "bare": ""}
 

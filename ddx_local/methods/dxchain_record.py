@@ -7,7 +7,7 @@ from ddx_local.case import Case
 from ddx_local.flow import PastCase
 from ddx_local.methods.dxchain_memory import Memory
 from ddx_local.methods.dxchain_steps import Observed, Options, Strategy, Synthesis, Working
-from ddx_local.methods.fitting import Section
+from ddx_local.methods.fitting import Section, titled
 
 Reports = Mapping[str, Sequence[Observed]]
 """Expert -> what it observed."""
@@ -74,8 +74,8 @@ def past_cases(found: Sequence[PastCase]) -> Section:
     title, names = "SIMILAR PAST CASES (of other patients)", [", ".join(item.diagnoses) for item in found]
 
     def told(most: int) -> str:
-        rows = [f"- {_beginning(item.text, most)} Diagnoses: {all_}" for item, all_ in zip(found, names, strict=True)]
-        return "\n".join([title, *rows])
+        pairs = zip(found, names, strict=True)
+        return titled(title, (f"- {_beginning(item.text, most)} Diagnoses: {all_}" for item, all_ in pairs))
 
     return {"full": told(SHOWN), "brief": told(SHOWN // 4), "bare": f"{title}: {'; '.join(names)}"}
 
@@ -115,8 +115,8 @@ def _history(chain: Chain) -> Section:
     names = ", ".join(name for name, _ in gone)
     failed = sum(item.replanned for item in chain.history)
     return {
-        "full": _titled("INVESTIGATIONS", full) + _titled("\nRULED OUT", out),
-        "brief": _titled("INVESTIGATIONS", brief) + (f"\nRULED OUT: {names}" if names else ""),
+        "full": _titled_if_any("INVESTIGATIONS", full) + _titled_if_any("\nRULED OUT", out),
+        "brief": _titled_if_any("INVESTIGATIONS", brief) + (f"\nRULED OUT: {names}" if names else ""),
         "bare": f"INVESTIGATIONS: {len(chain.history)}, {failed} of them against the expectation" if full else "",
     }
 
@@ -138,5 +138,6 @@ def name(item: Working) -> str:
     return f"{item.diagnosis} ({item.kind}, {item.confidence:.0%} sure)"
 
 
-def _titled(title: str, rows: Sequence[str]) -> str:
-    return "\n".join([title, *rows]) if rows else ""
+def _titled_if_any(title: str, rows: Sequence[str]) -> str:
+    """Rows under their title; '' where there are none, so that the part is left out."""
+    return titled(title, rows) if rows else ""

@@ -12,6 +12,7 @@ from ddx_local.methods.dxchain_record import Chain
 from ddx_local.methods.dxchain_result import differential
 from ddx_local.methods.dxchain_steps import Working
 from ddx_local.methods.dxchain_tree import Asked, asked, joined
+from ddx_local.methods.proposals import read_texts
 
 REPORT: Step[Any] = Step("dxchain/report", lambda answer: answer)
 CODE: Step[str] = Step("dxchain/code", lambda answer: str(answer["code"]))
@@ -72,7 +73,7 @@ def report(chain: Chain, debate: Debate, kept: Sequence[Working]) -> Flow[Differ
     coded = {}
     for name in names:
         coded[name] = yield from _code(name, close[name], found.get(f"code {name}", NO_CODE))
-    treatment = tuple(dict.fromkeys(point.strip() for point in found["report"]["treatment"]))
+    treatment = read_texts(found["report"]["treatment"])
     return replace(differential(chain, final, debate, coded), treatment=treatment)
 
 

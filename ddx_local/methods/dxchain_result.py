@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from ddx_local.case import Differential, Entry, Evidence, Icd10, Investigation, Observation, Quote
+from ddx_local.case import Differential, Entry, Icd10, Investigation, Observation
 from ddx_local.clinical import labels
-from ddx_local.clinical.quotes import locate
 from ddx_local.methods.dxchain_debate import Debate
 from ddx_local.methods.dxchain_record import Chain, Investigated
 from ddx_local.methods.dxchain_steps import Working
-from ddx_local.methods.lists import evidence
+from ddx_local.methods.lists import Quoted, by_quote, located
 
 
 def differential(
@@ -43,30 +42,23 @@ def _investigation(chain: Chain, item: Investigated) -> Investigation:
         conflict=item.conflict,
         replanned=item.replanned,
         observations=tuple(
-            Observation(role, found.asked, _quote(chain, found.quote), found.means)
+            Observation(role, found.asked, located(chain.case, found.quote), found.means)
             for role, reported in item.reports.items()
             for found in reported
         ),
     )
 
 
-def _quote(chain: Chain, quote: str) -> Quote | None:
-    if not quote:
-        return None
-    span = locate(chain.case.text, quote)
-    return Quote(quote, span.start, span.end)
-
-
 def _entry(chain: Chain, rank: int, item: Working, debate: Debate | None, code: Icd10 | None) -> Entry:
     first = _first_named(chain, item.diagnosis)
-    told = [evidence(chain.case, quote, ("synthesis",)) for quote in item.evidence]
+    said = [("synthesis", quote, True) for quote in item.evidence]
     if debate is not None:
-        told += _argued(chain, debate, item.diagnosis)
+        said += _argued(debate, item.diagnosis)
     return Entry(
         rank=rank,
         diagnosis=item.diagnosis,
         score=1 / rank,
-        evidence=_by_quote(told),
+        evidence=by_quote(chain.case, said),
         proposed_by=("synthesis",) if first else ("judge",),
         entered_in=first or "dxchain/verdict",
         reasoning=f"{item.reason} ({item.confidence:.0%} sure)",
@@ -83,20 +75,12 @@ def _first_named(chain: Chain, name: str) -> str:
     return ""
 
 
-def _argued(chain: Chain, debate: Debate, name: str) -> list[Evidence]:
+def _argued(debate: Debate, name: str) -> list[Quoted]:
     """The quotes of both sides on a diagnosis, whatever it was called when it was debated."""
     before = [old for old, verdict in debate.verdicts.items() if labels.same(verdict.name or old, name)]
     return [
-        evidence(chain.case, arguments[old].quote, (side,), supports=side == "angel")
+        (side, arguments[old].quote, side == "angel")
         for side, arguments in debate.openings.items()
         for old in before
         if arguments[old].quote
     ]
-
-
-def _by_quote(told: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """Each quote once for and once against, with all who gave it."""
-    by: dict[tuple[Quote, bool], dict[str, None]] = {}
-    for item in told:
-        by.setdefault((item.quote, item.supports), {}).update(dict.fromkeys(item.by))
-    return tuple(Evidence(quote, supports, tuple(roles)) for (quote, supports), roles in by.items())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ddx_local.flow import Step
+from ddx_local.methods.bounds import check_bounds
 from ddx_local.methods.proposals import read_quotes
 
 EXPERTS: Mapping[str, str] = {
@@ -49,13 +50,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.phases not in ("1", "1+2", "1+2+3"):
             raise ValueError("phases must be 1, 1+2 or 1+2+3")
-        for name, (least, most) in {"turns": (1, 50), "strategies": (2, 3), "k": (1, 10), "nearest": (1, 10)}.items():
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be {least} to {most}")
-        if not 0 <= self.tau <= 1:
-            raise ValueError("tau must be 0 to 1")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"turns": (1, 50), "strategies": (2, 3), "k": (1, 10), "nearest": (1, 10)})
+        check_bounds(self, {"tau": (0, 1), "temperature": (0, 2)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,8 @@ def look_up(case: Case, options: Options) -> Flow[tuple[PastCase, ...]]:
     if not options.cases or options.phases == "1":
         return ()
     past = yield from retrieve(case.text, options.nearest, options.cases, (case.id,))
-    yield from note("retrieved", f"past cases, the most similar first: {', '.join(item.id for item in past) or 'none'}")
+    found = ", ".join(item.id for item in past) or "none"
+    yield from note("retrieved", f"past cases, the most similar first, never the case itself or a copy: {found}")
     return past
 
 

@@ -19,6 +19,7 @@ from ddx_local.clinical import labels
 from ddx_local.flow import Ask, Flow, Weigh, ask_each, note, weigh
 from ddx_local.methods import scot_options
 from ddx_local.methods.baselines import DIFFERENTIAL, ROLE
+from ddx_local.methods.bounds import check_bounds
 from ddx_local.methods.counterfactual_steps import PROBABILITY
 from ddx_local.methods.gaps import probabilities
 from ddx_local.methods.lists import listed
@@ -47,10 +48,7 @@ class Options:
     agents: int = 5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= 1:
-            raise ValueError("threshold must be 0 to 1")
-        if not 1 <= self.samples <= 50:
-            raise ValueError("samples must be 1 to 50")
+        check_bounds(self, {"threshold": (0, 1), "samples": (1, 50)})
         if not (0 <= self.temperature <= 2 and 0 <= self.sample_temperature <= 2):
             raise ValueError("temperatures must be 0 to 2")
         scot_options.Options(agents=self.agents, k=self.k)

@@ -20,15 +20,16 @@ from typing import TypeVar
 
 from ddx_local.case import Case, Differential
 from ddx_local.flow import OWN_EXAMPLES, Ask, Flow, PastCase, SlotValue, Step, ask_each, note, retrieve, sizes
+from ddx_local.methods.bounds import check_bounds
 from ddx_local.methods.cot import read_thoughts
 from ddx_local.methods.lists import listed
-from ddx_local.methods.proposals import read_proposals
+from ddx_local.methods.proposals import read_differential
 
 A = TypeVar("A")
 
-DIFFERENTIAL = Step("few_shot/differential", lambda answer: read_proposals(answer["differential"]))
+DIFFERENTIAL = Step("few_shot/differential", read_differential)
 THINK = Step("few_shot/think", read_thoughts)
-ANSWER = Step("few_shot/answer", lambda answer: read_proposals(answer["differential"]))
+ANSWER = Step("few_shot/answer", read_differential)
 
 ROLE = "physician"
 
@@ -50,12 +51,7 @@ class Options:
     temperature: float = 0.3
 
     def __post_init__(self) -> None:
-        if not 1 <= self.shots <= 32:
-            raise ValueError("shots must be 1 to 32")
-        if not 1 <= self.k <= 10:
-            raise ValueError("k must be 1 to 10")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"shots": (1, 32), "k": (1, 10), "temperature": (0, 2)})
 
 
 def few_shot(case: Case, options: Options) -> Flow[Differential]:

@@ -1,6 +1,6 @@
 """Rounds whose prompts carry a record: shown in the fullest detail that fits the context; what is condensed is noted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from ddx_local.flow import Ask, Flow, ask_each, note, sizes
@@ -17,6 +17,11 @@ _SAID = {"brief": "without quotes and reasons", "bare": "as counts only"}
 def render(sections: Sequence[Section], detail: Detail) -> str:
     """A record as text."""
     return "\n\n".join(section[detail] for section in sections if section[detail])
+
+
+def titled(title: str, lines: Iterable[str]) -> str:
+    """Lines under a title; the title alone where there are none."""
+    return "\n".join([title, *lines])
 
 
 def ask_fitting(build: Callable[[Detail], Mapping[str, Ask[Any]]], name: str = "") -> Flow[dict[str, Any]]:

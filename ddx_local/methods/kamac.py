@@ -30,7 +30,7 @@ from ddx_local.flow import Ask, Flow, SlotValue, ask, note, spending
 from ddx_local.methods import discussion
 from ddx_local.methods.budget import pays_for_turn
 from ddx_local.methods.discussion import Panel
-from ddx_local.methods.fitting import Detail, ask_fitting, render
+from ddx_local.methods.fitting import Detail, ask_fitting, render, titled
 from ddx_local.methods.kamac_steps import GAP, Gap, Options
 from ddx_local.methods.majority import decided
 from ddx_local.methods.mdagents_steps import RECRUIT, Talk
@@ -89,6 +89,6 @@ def _missing(panel: Panel, options: Options, number: int) -> Flow[tuple[str, ...
             if gap.specialist in new
         ]
         brief = f"JOINED (turn {number}): {', '.join(new)}"
-        full = "\n".join([f"JOINED (turn {number}):", *lines])
+        full = titled(f"JOINED (turn {number}):", lines)
         panel.record.append({"full": full, "brief": brief, "bare": brief})
     return new

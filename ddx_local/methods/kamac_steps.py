@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddx_local.flow import Step
+from ddx_local.methods.bounds import check_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +28,8 @@ class Options:
     temperature: float = 0.3
 
     def __post_init__(self) -> None:
-        if not 1 <= self.start <= 10:
-            raise ValueError("start must be 1 to 10")
-        if not self.start <= self.experts <= 12:
-            raise ValueError("experts must be start to 12")
-        if not 0 <= self.turns <= 10:
-            raise ValueError("turns must be 0 to 10")
-        if not 1 <= self.k <= 10:
-            raise ValueError("k must be 1 to 10")
-        if not self.k <= self.most <= 20:
-            raise ValueError("most must be k to 20")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"start": (1, 10), "experts": ("start", 12), "turns": (0, 10)})
+        check_bounds(self, {"k": (1, 10), "most": ("k", 20), "temperature": (0, 2)})
 
 
 @dataclass(frozen=True, slots=True)

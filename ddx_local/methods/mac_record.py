@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from ddx_local.case import Case, Differential, ReasoningTrace
 from ddx_local.clinical import labels
 from ddx_local.methods import voting
-from ddx_local.methods.fitting import Section
+from ddx_local.methods.fitting import Section, titled
 from ddx_local.methods.lists import Named, entry, grouped, named, roles
 from ddx_local.methods.mac_steps import Supervision, View
+from ddx_local.methods.proposals import in_words
 
 SUPERVISOR_ROLE = "supervisor"
 
@@ -51,9 +52,7 @@ def _doctors(number: int, answers: Mapping[str, View]) -> Section:
     full, brief = [], []
     for role, view in answers.items():
         lines = [f"{role}: {view.comment}"]
-        for item in view.differential:
-            proof = " ".join(f'"{quote}"' for quote in item.evidence)
-            lines.append(" ".join(part for part in (f"- {item.diagnosis}.", proof, item.reason) if part))
+        lines += [f"- {in_words(item)}" for item in view.differential]
         lines += [f"- Tests: {'; '.join(view.tests)}"] if view.tests else []
         full.append("\n".join(lines))
         brief.append(f"{role}: " + "; ".join(item.diagnosis for item in view.differential))
@@ -62,8 +61,8 @@ def _doctors(number: int, answers: Mapping[str, View]) -> Section:
     bare = "; ".join(f"{name} first for {firsts.scores[name]:.0f}" for name in firsts.ranking)
     title = f"ROUND {number}, THE DOCTORS:"
     return {
-        "full": "\n".join([title, *full]),
-        "brief": "\n".join([title, *brief]),
+        "full": titled(title, full),
+        "brief": titled(title, brief),
         "bare": f"{title} {bare}",
     }
 

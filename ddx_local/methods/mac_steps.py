@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ddx_local.flow import Step
-from ddx_local.methods.proposals import Proposal, read_proposals
+from ddx_local.methods.bounds import check_bounds
+from ddx_local.methods.proposals import Proposal, read_differential, read_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,10 @@ class Options:
 
     def __post_init__(self) -> None:
         # 8 doctors with 8 diagnoses each are 64 candidates, the most that a grammar can tell apart.
-        for name, (least, most) in {"doctors": (2, 8), "rounds": (1, 10), "k": (1, 8)}.items():
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be {least} to {most}")
+        check_bounds(self, {"doctors": (2, 8), "rounds": (1, 10), "k": (1, 8)})
         if self.stage not in ("initial", "follow_up"):
             raise ValueError("stage must be initial or follow_up")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"temperature": (0, 2)})
 
     @property
     def tests(self) -> int:
@@ -62,12 +60,8 @@ class Supervision:
     tests: tuple[str, ...]
 
 
-def _texts(items: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(item.strip() for item in items))
-
-
 def _view(answer: Any) -> View:
-    return View(answer["comment"].strip(), read_proposals(answer["differential"]), _texts(answer["tests"]))
+    return View(answer["comment"].strip(), read_differential(answer), read_texts(answer["tests"]))
 
 
 def _supervision(answer: Any) -> Supervision:
@@ -75,9 +69,9 @@ def _supervision(answer: Any) -> Supervision:
         summary=answer["summary"].strip(),
         agreed=answer["verdict"] == "agreed",
         ranking=tuple(dict.fromkeys([answer["most_likely"], *answer["others"]])),
-        disagreements=_texts(answer.get("disagreements", ())),
+        disagreements=read_texts(answer.get("disagreements", ())),
         challenges=tuple((item["to"], item["challenge"].strip()) for item in answer.get("challenges", ())),
-        tests=_texts(answer["tests"]),
+        tests=read_texts(answer["tests"]),
     )
 
 

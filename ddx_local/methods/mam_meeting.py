@@ -1,13 +1,14 @@
 """MAM's minutes: what was said in which round of the meeting, as text for the prompts of later rounds. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ddx_local.case import Case
 from ddx_local.methods import scot_record
-from ddx_local.methods.fitting import Section
+from ddx_local.methods.fitting import Section, titled
 from ddx_local.methods.majority import Choice, Lists, choices
 from ddx_local.methods.mam_steps import Opinion, Options, Summary
+from ddx_local.methods.proposals import in_words
 
 
 @dataclass
@@ -50,9 +51,7 @@ class Meeting:
 def spoken(opinion: Opinion) -> str:
     """An opinion in words."""
     lines = [opinion.assessment]
-    for place, item in enumerate(opinion.differential, start=1):
-        proof = " ".join(f'"{quote}"' for quote in item.evidence)
-        lines.append(" ".join(part for part in (f"{place}. {item.diagnosis}.", proof, item.reason) if part))
+    lines += [f"{place}. {in_words(item)}" for place, item in enumerate(opinion.differential, start=1)]
     return "\n".join([*lines, opinion.conclusion])
 
 
@@ -62,9 +61,7 @@ def _sections(number: int, minutes: Minutes, *, last: bool) -> list[Section]:
     full = [f"- {role}: {spoken(opinion)}" for role, opinion in opinions] if last else brief
     counts = [f"- {choice.count}" for choice in choices(minutes.lists, ())]
     title = f"ROUND {number}, OPINIONS:"
-    found: list[Section] = [
-        {"full": _titled(title, full), "brief": _titled(title, brief), "bare": _titled(title, counts)}
-    ]
+    found: list[Section] = [{"full": titled(title, full), "brief": titled(title, brief), "bare": titled(title, counts)}]
     if minutes.summary:
         names = "; ".join(minutes.summary.differential)
         said = f"ROUND {number}, SUMMARY of the moderator: {minutes.summary.summary} Proposed: {names}"
@@ -73,9 +70,5 @@ def _sections(number: int, minutes: Minutes, *, last: bool) -> list[Section]:
     if against:
         title = f"ROUND {number}, OBJECTIONS:"
         lines = [f"- {role}: {objection}" for role, objection in against.items()]
-        found.append({"full": _titled(title, lines), "brief": _titled(title, lines), "bare": f"{title} {len(against)}"})
+        found.append({"full": titled(title, lines), "brief": titled(title, lines), "bare": f"{title} {len(against)}"})
     return found
-
-
-def _titled(title: str, lines: Sequence[str]) -> str:
-    return "\n".join([title, *lines])

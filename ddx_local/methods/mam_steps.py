@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddx_local.flow import Step
-from ddx_local.methods.proposals import Proposal, read_proposals
+from ddx_local.methods.bounds import check_bounds
+from ddx_local.methods.proposals import Proposal, read_differential
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,7 @@ class Options:
     temperature: float = 0.3
 
     def __post_init__(self) -> None:
-        limits = {"roles": (1, 5), "rounds": (1, 10), "answers": (1, 5), "k": (1, 10)}
-        for name, (least, most) in limits.items():
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be {least} to {most}")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"roles": (1, 5), "rounds": (1, 10), "answers": (1, 5), "k": (1, 10), "temperature": (0, 2)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,7 @@ class Summary:
 
 
 def _opinion(answer: Any) -> Opinion:
-    return Opinion(answer["assessment"].strip(), read_proposals(answer["differential"]), answer["conclusion"].strip())
+    return Opinion(answer["assessment"].strip(), read_differential(answer), answer["conclusion"].strip())
 
 
 def _or_none(text: str | None) -> str:

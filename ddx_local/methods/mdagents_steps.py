@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ddx_local.flow import Step
-from ddx_local.methods.proposals import Proposal, read_proposals
+from ddx_local.methods.bounds import check_bounds
+from ddx_local.methods.proposals import Proposal, read_differential, read_quotes
 
 Complexity = Literal["low", "moderate", "high"]
 
@@ -37,14 +38,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.complexity not in ("adaptive", "low", "moderate", "high"):
             raise ValueError("complexity must be adaptive, low, moderate or high")
-        limits = {"experts": (2, 10), "rounds": (0, 10), "teams": (1, 5), "members": (1, 5), "k": (1, 10)}
-        for name, (least, most) in limits.items():
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be {least} to {most}")
-        if not self.k <= self.most <= 20:
-            raise ValueError("most must be k to 20")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"experts": (2, 10), "rounds": (0, 10), "teams": (1, 5), "members": (1, 5)})
+        check_bounds(self, {"k": (1, 10), "most": ("k", 20), "temperature": (0, 2)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +61,6 @@ class Report:
     differential: tuple[Proposal, ...]
 
 
-def _proposals(answer: Any) -> tuple[Proposal, ...]:
-    return read_proposals(answer["differential"])
-
-
 def _addressed(items: Any, what: str) -> dict[str, str]:
     """Texts by addressee; two to the same one are joined, so that none is lost."""
     found: dict[str, str] = {}
@@ -80,8 +71,7 @@ def _addressed(items: Any, what: str) -> dict[str, str]:
 
 
 def _assistance(answer: Any) -> Assistance:
-    quotes = tuple(dict.fromkeys(quote.strip() for quote in answer["findings"] if quote.strip()))
-    return Assistance(quotes, answer["answer"].strip())
+    return Assistance(read_quotes(answer["findings"]), answer["answer"].strip())
 
 
 def _ballot(answer: Any) -> tuple[str, ...]:
@@ -89,14 +79,14 @@ def _ballot(answer: Any) -> tuple[str, ...]:
 
 
 COMPLEXITY: Step[Complexity] = Step("mdagents/complexity", lambda answer: answer["complexity"])
-CLINICIAN = Step("mdagents/clinician", _proposals)
+CLINICIAN = Step("mdagents/clinician", read_differential)
 RECRUIT: Step[tuple[str, ...]] = Step("mdagents/recruit", tuple)
-OPINION = Step("mdagents/opinion", _proposals)
+OPINION = Step("mdagents/opinion", read_differential)
 TALK = Step("mdagents/talk", lambda answer: Talk(_addressed(answer["messages"], "message")))
-UPDATE = Step("mdagents/update", _proposals)
+UPDATE = Step("mdagents/update", read_differential)
 MODERATOR = Step("mdagents/moderator", _ballot)
 TEAMS: Step[tuple[str, ...]] = Step("mdagents/teams", tuple)
 LEAD = Step("mdagents/lead", lambda answer: _addressed(answer["questions"], "question"))
 ASSIST = Step("mdagents/assist", _assistance)
-CONCLUDE = Step("mdagents/conclude", lambda answer: Report(answer["report"].strip(), _proposals(answer)))
+CONCLUDE = Step("mdagents/conclude", lambda answer: Report(answer["report"].strip(), read_differential(answer)))
 DECISION = Step("mdagents/decision", _ballot)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ddx_local.case import Case, Differential, Entry, ReasoningTrace
-from ddx_local.methods.fitting import Section
-from ddx_local.methods.lists import Named, entry, evidence
+from ddx_local.methods.fitting import Section, titled
+from ddx_local.methods.lists import Named, by_quote, entry, quoted
 from ddx_local.methods.medagents_steps import Analysis, Decision, Options, Report, Vote
 from ddx_local.methods.proposals import Weighed
 
@@ -53,8 +53,8 @@ def analyses(team: Team) -> Section:
         full.append(" ".join(part for part in (f"- {role}:", proof, item.analysis) if part))
         brief.append(f"- {role}: {item.analysis}")
     return {
-        "full": "\n".join(["ANALYSES:", *full]),
-        "brief": "\n".join(["ANALYSES:", *brief]),
+        "full": titled("ANALYSES:", full),
+        "brief": titled("ANALYSES:", brief),
         "bare": f"EXPERTS: {', '.join(team.analyses)}",
     }
 
@@ -71,11 +71,8 @@ def options(team: Team) -> Section:
             "against": {quote for item in given.values() for quote in item.opposes},
         }
         bare.append(f"- {name}: {len(quotes['for'])} findings for, {len(quotes['against'])} against")
-    return {
-        "full": "\n".join(["THE DIAGNOSES WEIGHED:", *full]),
-        "brief": "\n".join(["THE DIAGNOSES WEIGHED:", *brief]),
-        "bare": "\n".join(["THE DIAGNOSES WEIGHED:", *bare]),
-    }
+    title = "THE DIAGNOSES WEIGHED:"
+    return {"full": titled(title, full), "brief": titled(title, brief), "bare": titled(title, bare)}
 
 
 def report(written: Report) -> Section:
@@ -106,12 +103,8 @@ def result(team: Team, decision: Decision) -> Differential:
 
 def _entry(team: Team, rank: int, name: str) -> Entry:
     made = entry(team.case, rank, 1 / rank, team.candidates[name], "candidates")
-    found: dict[tuple[str, bool], dict[str, None]] = {
-        (item.quote.quote, True): dict.fromkeys(item.by) for item in made.evidence
-    }
+    said = quoted(team.candidates[name])
     for role, answer in team.weighed.items():
-        for supports, quotes in ((True, answer[name].supports), (False, answer[name].opposes)):
-            for quote in quotes:
-                found.setdefault((quote, supports), {})[role] = None
-    proof = tuple(evidence(team.case, quote, tuple(by), supports=side) for (quote, side), by in found.items())
-    return replace(made, votes={DECIDER: rank}, evidence=proof)
+        said += [(role, quote, True) for quote in answer[name].supports]
+        said += [(role, quote, False) for quote in answer[name].opposes]
+    return replace(made, votes={DECIDER: rank}, evidence=by_quote(team.case, said))

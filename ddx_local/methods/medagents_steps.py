@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddx_local.flow import Step
-from ddx_local.methods.proposals import Weighed, read_proposals, read_quotes
+from ddx_local.methods.bounds import check_bounds
+from ddx_local.methods.proposals import Weighed, read_differential, read_quotes, read_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,8 @@ class Options:
     temperature: float = 0.0
 
     def __post_init__(self) -> None:
-        limits = {"experts": (1, 10), "option_experts": (0, 5), "loops": (0, 10), "k": (1, 10)}
-        for name, (least, most) in limits.items():
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be {least} to {most}")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"experts": (1, 10), "option_experts": (0, 5), "loops": (0, 10)})
+        check_bounds(self, {"k": (1, 10), "temperature": (0, 2)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +66,10 @@ def _weighed(answer: Any) -> Mapping[str, Weighed]:
 
 
 def _report(answer: Any) -> Report:
-    return Report(tuple(dict.fromkeys(fact.strip() for fact in answer["key_facts"])), answer["analysis"].strip())
+    return Report(read_texts(answer["key_facts"]), answer["analysis"].strip())
 
 
-CANDIDATES = Step("medagents/candidates", lambda answer: read_proposals(answer["differential"]))
+CANDIDATES = Step("medagents/candidates", read_differential)
 EXPERTS: Step[tuple[str, ...]] = Step("medagents/experts", tuple)
 OPTION_EXPERTS: Step[tuple[str, ...]] = Step("medagents/option_experts", tuple)
 ANALYSIS = Step(

@@ -20,9 +20,10 @@ from typing import Any
 from ddx_local.case import Case, Differential
 from ddx_local.clinical import labels
 from ddx_local.flow import Ask, Flow, Step, note
+from ddx_local.methods.bounds import check_bounds
 from ddx_local.methods.fitting import Detail, Section, ask_fitting, render
 from ddx_local.methods.lists import Named, entry, grouped, named, roles
-from ddx_local.methods.proposals import Proposal, read_proposals
+from ddx_local.methods.proposals import Proposal, in_words, read_differential
 
 AGGREGATOR = "aggregator"
 
@@ -46,12 +47,7 @@ class Options:
     temperature_aggregator: float = 0.3
 
     def __post_init__(self) -> None:
-        if not 1 <= self.proposers <= 12:
-            raise ValueError("proposers must be 1 to 12")
-        if not 1 <= self.layers <= 6:
-            raise ValueError("layers must be 1 to 6")
-        if not 1 <= self.k <= 10:
-            raise ValueError("k must be 1 to 10")
+        check_bounds(self, {"proposers": (1, 12), "layers": (1, 6), "k": (1, 10)})
         if not (0 <= self.temperature <= 2 and 0 <= self.temperature_aggregator <= 2):
             raise ValueError("temperatures must be 0 to 2")
 
@@ -63,7 +59,7 @@ class Answer:
 
 
 def _read(answer: Any) -> Answer:
-    return Answer(answer["answer"].strip(), read_proposals(answer["differential"]))
+    return Answer(answer["answer"].strip(), read_differential(answer))
 
 
 PROPOSE = Step("moa/propose", _read)
@@ -112,10 +108,7 @@ def shown(answers: Mapping[str, Answer]) -> Section:
     """A layer's answers by number; whose is whose does not matter, since all are samples of one model."""
     full, brief = [], []
     for number, answer in enumerate(answers.values(), start=1):
-        lines = []
-        for item in answer.differential:
-            proof = " ".join(f'"{quote}"' for quote in item.evidence)
-            lines.append(" ".join(part for part in (f"- {item.diagnosis}.", proof, item.reason) if part))
+        lines = [f"- {in_words(item)}" for item in answer.differential]
         full.append("\n".join([f"ANSWER {number}: {answer.answer}", *lines]))
         brief.append(f"ANSWER {number}: " + "; ".join(item.diagnosis for item in answer.differential))
     groups = grouped(named({role: answer.differential for role, answer in answers.items()}))

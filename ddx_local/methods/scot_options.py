@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ddx_local.methods.bounds import check_bounds
+
 ROUNDS = ("relevance", "triage", "merge", "refinement", "voting", "cant_miss")
 """What `without` can switch off; the independent lists (round 3) cannot be."""
 
@@ -33,12 +35,7 @@ class Options:
     without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 1 <= self.agents <= 12:
-            raise ValueError("agents must be 1 to 12")
-        if not 1 <= self.k <= 10:
-            raise ValueError("k must be 1 to 10")
-        if not self.k <= self.most <= 20:
-            raise ValueError("most must be k to 20")
+        check_bounds(self, {"agents": (1, 12), "k": (1, 10), "most": ("k", 20)})
         if not (0 <= self.temperature_innovative <= 2 and 0 <= self.temperature_conservative <= 2):
             raise ValueError("temperatures must be 0 to 2")
         if not 0 < self.ask_at <= self.same_at <= 1:

@@ -6,7 +6,7 @@ lower degree of detail is taken only where the full one does not fit the context
 
 from collections.abc import Mapping, Sequence
 
-from ddx_local.methods.fitting import Section
+from ddx_local.methods.fitting import Section, titled
 from ddx_local.methods.master_list import Entry, Proposed
 from ddx_local.methods.scot_steps import Exchange, Finding, Positions, Relevance, Stance
 
@@ -19,14 +19,14 @@ def panel(roles: Sequence[str]) -> Section:
 def relevance(answers: Mapping[str, Relevance]) -> Section:
     full = [f"- {role}: relevance {answer.relevance} of 5; {answer.reason}" for role, answer in answers.items()]
     brief = ", ".join(f"{role} {answer.relevance}" for role, answer in answers.items())
-    return {"full": _titled("RELEVANCE", full), "brief": f"RELEVANCE (of 5): {brief}", "bare": ""}
+    return {"full": _titled_or_none("RELEVANCE", full), "brief": f"RELEVANCE (of 5): {brief}", "bare": ""}
 
 
 def triage(answers: Mapping[str, Sequence[Finding]]) -> Section:
     items = [(role, finding) for role, findings in answers.items() for finding in findings]
     full = [f"- {item.urgency}: {item.finding}{_quoted(item.quote)}; {item.step} ({role})" for role, item in items]
     brief = dict.fromkeys(f"- {item.urgency}: {item.finding}" for _, item in items)
-    return {"full": _titled("TRIAGE", full), "brief": _titled("TRIAGE", list(brief)), "bare": ""}
+    return {"full": _titled_or_none("TRIAGE", full), "brief": _titled_or_none("TRIAGE", list(brief)), "bare": ""}
 
 
 def additions(entries: Sequence[Entry], proposed: Sequence[Proposed]) -> Section:
@@ -43,7 +43,7 @@ def lists(entries: Sequence[Entry], title: str = "PROPOSALS") -> Section:
             proof = " ".join(f'"{quote}"' for quote in item.proposal.evidence)
             full.append(f"- {item.role}, place {item.place}: {item.proposal.diagnosis}. {proof} {item.proposal.reason}")
     brief = [f"- {entry.diagnosis}: proposed by {', '.join(entry.roles)}" for entry in entries]
-    return {"full": _titled(title, full), "brief": _titled(title, brief), "bare": ""}
+    return {"full": _titled_or_none(title, full), "brief": _titled_or_none(title, brief), "bare": ""}
 
 
 def positions(title: str, answers: Mapping[str, Positions]) -> Section:
@@ -56,7 +56,11 @@ def positions(title: str, answers: Mapping[str, Positions]) -> Section:
         brief.append(f"- {name}: " + "; ".join(f"{role} {stance.position}" for role, stance in stances.items()))
         counts = [f"{_count(stances, position)} {position}" for position in ("support", "challenge")]
         bare.append(f"- {name}: {', '.join(counts)}")
-    return {"full": _titled(title, full), "brief": _titled(title, brief), "bare": _titled(title, bare)}
+    return {
+        "full": _titled_or_none(title, full),
+        "brief": _titled_or_none(title, brief),
+        "bare": _titled_or_none(title, bare),
+    }
 
 
 def exchange(answers: Mapping[str, Exchange]) -> Section:
@@ -68,12 +72,12 @@ def exchange(answers: Mapping[str, Exchange]) -> Section:
         for name, text in answer.answers.items():
             full.append(f"- {role} answers for {name}: {text}")
             brief.append(f"- {role} defends {name}")
-    return {"full": _titled("EXCHANGE", full), "brief": _titled("EXCHANGE", brief), "bare": ""}
+    return {"full": _titled_or_none("EXCHANGE", full), "brief": _titled_or_none("EXCHANGE", brief), "bare": ""}
 
 
 def ballots(answers: Mapping[str, Sequence[str]]) -> Section:
     full = [f"- {role}: {' > '.join(ballot)}" for role, ballot in answers.items()]
-    return {"full": _titled("BALLOTS", full), "brief": "", "bare": ""}
+    return {"full": _titled_or_none("BALLOTS", full), "brief": "", "bare": ""}
 
 
 def _said(role: str, stance: Stance) -> str:
@@ -88,5 +92,6 @@ def _quoted(quote: str | None) -> str:
     return f' ("{quote}")' if quote else ""
 
 
-def _titled(title: str, lines: Sequence[str]) -> str:
-    return "\n".join([f"{title}:", *lines]) if lines else f"{title}: none"
+def _titled_or_none(title: str, lines: Sequence[str]) -> str:
+    """Lines under their title; "TITLE: none" where nobody said anything, so that a round that was held is not passed over."""
+    return titled(f"{title}:", lines) if lines else f"{title}: none"

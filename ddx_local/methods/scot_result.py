@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-from ddx_local.case import CantMiss, Differential, Evidence, TriageItem
+from ddx_local.case import Differential, Evidence, TriageItem
 from ddx_local.case import Entry as Ranked
-from ddx_local.clinical import labels
-from ddx_local.methods.lists import located
+from ddx_local.methods.lists import by_quote, cant_miss, located
 from ddx_local.methods.master_list import Entry
 from ddx_local.methods.scot_debate import Debate
-from ddx_local.methods.scot_steps import Danger
 from ddx_local.methods.voting import Count
 
 
@@ -17,6 +15,7 @@ def assemble(debate: Debate, entries: Sequence[Entry], counted: Count) -> Differ
     by_name = {entry.diagnosis: entry for entry in entries}
     critical = {name for answer in debate.safety.values() for name in answer.critical}
     top = counted.ranking[: debate.options.k]
+    dangers = [(role, danger) for role, answer in debate.safety.items() for danger in answer.conditions]
     return Differential(
         score_kind="borda" if debate.votes else "proposers",
         entries=tuple(
@@ -38,7 +37,7 @@ def assemble(debate: Debate, entries: Sequence[Entry], counted: Count) -> Differ
             )
             for rank, name in enumerate(top, start=1)
         ),
-        cant_miss=_cant_miss(debate, top),
+        cant_miss=cant_miss(debate.case, dangers, top),
         triage=tuple(
             TriageItem(item.finding, located(debate.case, item.quote), item.urgency, item.step, role)
             for role, findings in debate.triage.items()
@@ -50,37 +49,9 @@ def assemble(debate: Debate, entries: Sequence[Entry], counted: Count) -> Differ
 
 def _evidence(debate: Debate, entry: Entry) -> tuple[Evidence, ...]:
     """Quotes of the proposals and of the final positions (else the first ones), each once, with all who gave it."""
-    found: dict[tuple[str, bool], dict[str, None]] = {}
-    for item in entry.proposed:
-        for quote in item.proposal.evidence:
-            found.setdefault((quote, True), {})[item.role] = None
+    said = [(item.role, quote, True) for item in entry.proposed for quote in item.proposal.evidence]
     for role, answer in (debate.final or debate.positions).items():
         stance = answer.stances.get(entry.diagnosis)
         if stance and stance.quote and stance.position in ("support", "challenge"):
-            found.setdefault((stance.quote, stance.position == "support"), {})[role] = None
-    return tuple(
-        Evidence(place, supports, tuple(roles))
-        for (text, supports), roles in found.items()
-        if (place := located(debate.case, text)) is not None
-    )
-
-
-def _cant_miss(debate: Debate, top: Sequence[str]) -> tuple[CantMiss, ...]:
-    """The union of what the roles name, equal names together; what the differential already holds is left out."""
-    named: list[tuple[str, Danger]] = [
-        (role, danger)
-        for role, answer in debate.safety.items()
-        for danger in answer.conditions
-        if not any(labels.same(danger.diagnosis, name) for name in top)
-    ]
-    groups = labels.merge([danger.diagnosis for _, danger in named])
-    return tuple(
-        CantMiss(
-            diagnosis=named[group[0]][1].diagnosis,
-            why=named[group[0]][1].why,
-            quote=located(debate.case, named[group[0]][1].quote),
-            test=named[group[0]][1].test,
-            by=tuple(dict.fromkeys(named[index][0] for index in group)),
-        )
-        for group in groups
-    )
+            said.append((role, stance.quote, stance.position == "support"))
+    return by_quote(debate.case, said)

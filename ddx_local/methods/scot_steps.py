@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ddx_local.flow import Step
-from ddx_local.methods.proposals import Proposal, read_proposals
+from ddx_local.methods.proposals import Danger, Proposal, read_dangers, read_differential, read_proposals, read_quote
 
 Position = Literal["support", "challenge", "neutral", "withdrawn"]
 
@@ -56,25 +56,13 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
-class Danger:
-    diagnosis: str
-    why: str
-    quote: str | None
-    test: str
-
-
-@dataclass(frozen=True, slots=True)
 class Safety:
     conditions: tuple[Danger, ...]
     critical: tuple[str, ...]
 
 
-def _quote(value: str | None) -> str | None:
-    return value.strip() if value else None
-
-
 def _stance(item: Any, position: Position) -> Stance:
-    return Stance(position, _quote(item["quote"]), item["reason"].strip())
+    return Stance(position, read_quote(item["quote"]), item["reason"].strip())
 
 
 def _stances(items: Any) -> dict[str, Stance]:
@@ -83,7 +71,7 @@ def _stances(items: Any) -> dict[str, Stance]:
 
 def _findings(answer: Any) -> tuple[Finding, ...]:
     return tuple(
-        Finding(item["finding"].strip(), _quote(item["quote"]), item["urgency"], item["step"].strip())
+        Finding(item["finding"].strip(), read_quote(item["quote"]), item["urgency"], item["step"].strip())
         for item in answer["findings"]
     )
 
@@ -118,17 +106,13 @@ def _vote(answer: Any) -> Vote:
 
 
 def _safety(answer: Any) -> Safety:
-    conditions = tuple(
-        Danger(item["diagnosis"].strip(), item["why"].strip(), _quote(item["quote"]), item["test"].strip())
-        for item in answer["conditions"]
-    )
-    return Safety(conditions, tuple(answer["critical"]))
+    return Safety(read_dangers(answer["conditions"]), tuple(answer["critical"]))
 
 
 PANEL: Step[tuple[str, ...]] = Step("scot/panel", tuple)
 RELEVANCE = Step("scot/relevance", lambda answer: Relevance(int(answer["relevance"]), answer["reason"].strip()))
 TRIAGE = Step("scot/triage", _findings)
-DIFFERENTIAL = Step("scot/differential", lambda answer: read_proposals(answer["differential"]))
+DIFFERENTIAL = Step("scot/differential", read_differential)
 MERGE = Step("scot/merge", lambda answer: tuple(item["verdict"] == "same" for item in answer["pairs"]))
 POSITIONS = Step("scot/positions", _positions)
 EXCHANGE = Step("scot/exchange", _exchange)

@@ -15,6 +15,7 @@ from typing import Any
 
 from ddx_local.clinical.sections import UNASSIGNED, Section, merged, sentences
 from ddx_local.flow import Ask, Flow, Step, ask_each
+from ddx_local.methods.bounds import check_bounds
 
 ASSIGN = Step("sections/assign", lambda answer: read_names(answer["sections"]))
 
@@ -32,8 +33,7 @@ class Options:
     at_once: int = 20
 
     def __post_init__(self) -> None:
-        if not 1 <= self.at_once <= 50:
-            raise ValueError("at_once must be 1 to 50")
+        check_bounds(self, {"at_once": (1, 50)})
 
 
 def assign(text: str, found: Sequence[Section], options: Options) -> Flow[tuple[Section, ...]]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from ddx_local.case import Case, Differential
 from ddx_local.flow import Ask, Flow, ask_each, note
 from ddx_local.methods import voting
+from ddx_local.methods.bounds import check_bounds
 from ddx_local.methods.budget import sampled
 from ddx_local.methods.cot import ANSWER, THINK
 from ddx_local.methods.lists import entry, grouped, named, roles
@@ -38,12 +39,7 @@ class Options:
     temperature: float = 0.7
 
     def __post_init__(self) -> None:
-        if not 1 <= self.n <= 200:
-            raise ValueError("n must be 1 to 200")
-        if not 1 <= self.k <= 10:
-            raise ValueError("k must be 1 to 10")
-        if not 0 <= self.temperature <= 2:
-            raise ValueError("temperature must be 0 to 2")
+        check_bounds(self, {"n": (1, 200), "k": (1, 10), "temperature": (0, 2)})
 
 
 def self_consistency(case: Case, options: Options) -> Flow[Differential]:

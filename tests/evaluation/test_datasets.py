@@ -83,6 +83,8 @@ def test_a_column_map_takes_any_names_several_texts_and_separated_golds(tmp_path
     ("name", "text", "said"),
     [
         ("a.jsonl", "{", "line 1: is not JSON"),
+        ("a.jsonl", "[" * 100_000, "line 1: is not JSON"),
+        ("a.json", "[" * 100_000, "is not JSON"),
         ("a.jsonl", "[1]", "is no JSON object"),
         ("a.txt", "x", "unknown kind of file"),
         ("a.json", "3", "no list of JSON objects"),

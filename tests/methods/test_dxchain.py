@@ -252,7 +252,7 @@ def test_past_cases_are_looked_up_once_without_the_case_itself_and_shown_to_the_
     replies = answers(past_cases="yes", passes=lambda turn: turn == 2)
     driven = run(replies, retrieved=retrieved, cases="past.jsonl", nearest=2)
     assert asked == [Retrieve(CASE.text, 2, "past.jsonl", ("chest",))]
-    assert driven.noted("retrieved") == ["past cases, the most similar first: old-7"]
+    assert driven.noted("retrieved") == ["past cases, the most similar first, never the case itself or a copy: old-7"]
     experts = [item for item in driven.said if item.step == "dxchain/expert"]
     assert len(experts) == 4
     assert all("Diagnoses: Aortic dissection, Hypertension" in item.prompt for item in experts)
@@ -277,7 +277,7 @@ def test_the_base_is_read_before_anything_is_asked() -> None:
 
 def test_an_empty_base_is_no_failure() -> None:
     driven = run(answers(past_cases="yes"), cases="past.jsonl")
-    assert driven.noted("retrieved") == ["past cases, the most similar first: none"]
+    assert driven.noted("retrieved") == ["past cases, the most similar first, never the case itself or a copy: none"]
     assert not any("PAST CASES" in item.prompt for item in driven.said)
 
 

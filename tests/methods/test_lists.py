@@ -3,8 +3,8 @@
 import pytest
 
 from ddx_local.errors import ParseError
-from ddx_local.methods.lists import entry, evidence, grouped, listed, named, roles
-from ddx_local.methods.proposals import Proposal
+from ddx_local.methods.lists import by_quote, cant_miss, entry, evidence, grouped, listed, named, roles
+from ddx_local.methods.proposals import Danger, Proposal
 from tests.methods.scot_world import CASE, QUOTES
 
 ONE, TWO = (quote.strip() for quote in QUOTES[:2])
@@ -67,3 +67,32 @@ def test_one_roles_list_is_scored_by_the_place() -> None:
     found = listed(CASE, LISTS["a"], "physician")
     assert [(item.rank, item.diagnosis, item.score) for item in found.entries] == [(1, "MI", 1.0), (2, "Gout", 0.5)]
     assert (found.score_kind, found.panel) == ("reciprocal_place", ("physician",))
+
+
+def test_a_quote_is_given_once_for_and_once_against_with_all_who_gave_it() -> None:
+    found = by_quote(CASE, [("a", TWO, True), ("b", ONE, False), ("c", TWO, True), ("a", TWO, False), ("c", TWO, True)])
+    assert [(item.quote.quote, item.supports, item.by) for item in found] == [
+        (TWO, True, ("a", "c")),
+        (ONE, False, ("b",)),
+        (TWO, False, ("a",)),
+    ]
+
+
+def test_dangers_of_one_name_are_one_under_the_first_name_and_its_reasons() -> None:
+    said = [
+        ("a", Danger("MI", "first", ONE, "troponin")),
+        ("b", Danger("Sepsis", "second", None, "culture")),
+        ("b", Danger("Heart attack", "third", TWO, "ECG")),
+        ("a", Danger("Myocardial infarction", "fourth", None, "ECG")),
+    ]
+    found = cant_miss(CASE, said, [])
+    assert [(item.diagnosis, item.why, item.test, item.by) for item in found] == [
+        ("MI", "first", "troponin", ("a", "b")),
+        ("Sepsis", "second", "culture", ("b",)),
+    ]
+    assert [item.quote.quote if item.quote else None for item in found] == [ONE, None]
+
+
+def test_a_danger_that_the_ranking_holds_under_another_name_is_left_out() -> None:
+    said = [("a", Danger("Heart attack", "why", None, "ECG")), ("a", Danger("Sepsis", "why", None, "culture"))]
+    assert [item.diagnosis for item in cant_miss(CASE, said, ["Gout", "MI"])] == ["Sepsis"]

@@ -156,6 +156,20 @@ def test_history_lists_opens_exports_and_deletes(seen: Seen) -> None:
     row.wait_for(state="detached")
 
 
+def test_a_result_is_deleted_at_the_second_press(seen: Seen, demo: Served) -> None:
+    page = seen.page
+    run = begin(page, "zero-shot")
+    result(page)
+    page.get_by_role("button", name="Delete the run").click()
+    with demo.http(None) as http:
+        assert http.get(f"/ddx/v1/runs/{run}").status_code == 200
+        page.get_by_role("button", name="Delete for good?").click()
+        page.wait_for_url("**/#history")
+        page.wait_for_selector("h2:has-text('History')")
+        assert http.get(f"/ddx/v1/runs/{run}").status_code == 404
+    assert page.get_by_role("link", name=run, exact=True).count() == 0
+
+
 def test_the_keyboard_alone_is_enough(seen: Seen) -> None:
     page = seen.page
 

@@ -23,6 +23,7 @@ import openai
 import pytest
 
 from tests.conftest import MODELS, PROJECT
+from tests.server.browser import chromium, page_of
 from tests.server.checking import check, events
 from tests.server.conftest import CASE
 
@@ -234,3 +235,21 @@ def test_an_engine_that_is_killed_ends_the_server_with_75(tmp_path: Path) -> Non
         assert reply.status_code == 503
         assert posted(real, messages=HI, max_tokens=4).status_code == 503
     assert real.process.wait(60) == 75
+
+
+def test_the_panel_shows_a_full_run_of_the_real_model(real: Real) -> None:
+    with chromium() as browser, page_of(browser, real.url) as seen:
+        page = seen.page
+        page.set_default_timeout(900_000)
+        page.goto("/")
+        page.get_by_label("Case text").fill(CASE)
+        page.get_by_label("Method", exact=True).select_option("scot")
+        page.get_by_role("button", name="Start", exact=True).click()
+        page.wait_for_selector("h2:has-text('Result')")
+        with real.http() as http:
+            found = http.get(f"/ddx/v1/runs/{page.url.rpartition('/')[2]}").json()
+        entries = found["results"][0]["differential"]
+        assert page.locator("ol.ranking h4").all_text_contents() == [entry["diagnosis"] for entry in entries]
+        assert found["cases"][0]["text"] == CASE
+        assert seen.hosts == {real.url.removeprefix("http://")}
+        assert seen.errors == []

@@ -1,7 +1,8 @@
 // The Memory Agent: all runs of this machine, with how they ended, to open, export and delete.
 
+import { deleting, summarising } from "./actions.js";
 import { ask } from "./api.js";
-import { alarm, button, el, show, summary, tell } from "./dom.js";
+import { el, show, tell } from "./dom.js";
 
 export async function history() {
   const { runs, counts } = await ask("/runs?limit=500");
@@ -10,20 +11,10 @@ export async function history() {
 
   const cell = (name, text) => el("td", { "data-name": name, text });
   const row = (item) => {
-    const remove = button("Delete", async () => {
-      if (remove.dataset.sure !== "1") {
-        remove.dataset.sure = "1";
-        remove.textContent = "Delete for good?";
-        return;
-      }
-      try {
-        await ask(`/runs/${item.run_id}`, { method: "DELETE" });
-        line.remove();
-        tell("The run is deleted.");
-      } catch (error) {
-        trouble.replaceChildren(alarm(error));
-      }
-    }, "danger small");
+    const remove = deleting("Delete", "danger small", item.run_id, trouble, () => {
+      line.remove();
+      tell("The run is deleted.");
+    });
     remove.setAttribute("aria-label", `Delete run ${item.run_id}`);
     const link = (ending) => el("a", { href: `/ddx/v1/runs/${item.run_id}/export.${ending}`, download: "", "aria-label": `Export run ${item.run_id} as ${ending.toUpperCase()}`, text: ending.toUpperCase() });
     const line = el("tr", {},
@@ -33,16 +24,7 @@ export async function history() {
     return line;
   };
 
-  const summarise = button("Summarise the last 10 with the model", async () => {
-    summarise.disabled = true;
-    try {
-      trouble.replaceChildren(summary(await ask("/summary", { method: "POST", body: { last: 10 } })));
-      tell("The summary is there.");
-    } catch (error) {
-      trouble.replaceChildren(alarm(error));
-    }
-    summarise.disabled = false;
-  });
+  const summarise = summarising("Summarise the last 10 with the model", "/summary", { last: 10 }, trouble);
   const head = ["Run", "Began", "Method", "Model", "State", "Export, delete"].map((text) => el("th", { scope: "col", text }));
   show(
     el("h2", { text: "History" }),

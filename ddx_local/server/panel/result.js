@@ -1,7 +1,7 @@
 // A finished run: ranking, what must not be missed, triage, the marked case, heat maps, what was degraded, and what to do with it.
 
-import { ask } from "./api.js";
-import { alarm, button, el, part, said, summary, tell } from "./dom.js";
+import { deleting, summarising } from "./actions.js";
+import { el, part, said } from "./dom.js";
 import { caseView } from "./marks.js";
 
 const URGENCY = ["emergent", "urgent", "routine"];
@@ -26,30 +26,8 @@ export function result(found) {
 
 function actions(found) {
   const said_ = el("div", {});
-  const summarise = button("Summarise with the model", async () => {
-    summarise.disabled = true;
-    try {
-      const reply = await ask(`/runs/${found.run_id}/summary`, { method: "POST" });
-      said_.replaceChildren(summary(reply));
-      tell("The summary is there.");
-    } catch (error) {
-      said_.replaceChildren(alarm(error));
-    }
-    summarise.disabled = false;
-  });
-  const remove = button("Delete the run", async () => {
-    if (remove.dataset.sure !== "1") {
-      remove.dataset.sure = "1";
-      remove.textContent = "Delete for good?";
-      return;
-    }
-    try {
-      await ask(`/runs/${found.run_id}`, { method: "DELETE" });
-      location.hash = "#history";
-    } catch (error) {
-      said_.replaceChildren(alarm(error));
-    }
-  }, "danger");
+  const summarise = summarising("Summarise with the model", `/runs/${found.run_id}/summary`, undefined, said_);
+  const remove = deleting("Delete the run", "danger", found.run_id, said_, () => { location.hash = "#history"; });
   const link = (ending, label) => el("a", { class: "button", href: `/ddx/v1/runs/${found.run_id}/export.${ending}`, download: "", text: label });
   return el("div", {}, el("div", { class: "row" }, link("html", "Export as HTML"), link("json", "Export as JSON"), summarise, remove), said_);
 }
