@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ddx_local.errors import StoreError
-from ddx_local.store_file import connect, explained
+from ddx_local.store_file import connect, explained, transaction
 
 FIRST = "0" * 64
 """What the first record carries in place of a hash."""
@@ -89,20 +89,18 @@ class Audit:
         Raises:
             StoreError: It cannot be written; what was asked for must then not be done.
         """
-        with self._lock, explained(self.path, "audit file"), closing(self._connection.cursor()) as cursor:
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                last = cursor.execute("SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
-                sequence, before = (last[0] + 1, last[1]) if last else (1, FIRST)
-                at = datetime.now(UTC).isoformat(timespec="milliseconds")
-                body = (sequence, at, actor, action, object_id, outcome, json.dumps(facts, sort_keys=True), before)
-                record = (*body, _hash(body))
-                cursor.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", record)
-                cursor.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    cursor.execute("ROLLBACK")
-                raise
+        with (
+            self._lock,
+            explained(self.path, "audit file"),
+            closing(self._connection.cursor()) as cursor,
+            transaction(cursor),
+        ):
+            last = cursor.execute("SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
+            sequence, before = (last[0] + 1, last[1]) if last else (1, FIRST)
+            at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            body = (sequence, at, actor, action, object_id, outcome, json.dumps(facts, sort_keys=True), before)
+            record = (*body, _hash(body))
+            cursor.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", record)
         return _record(record)
 
     def records(self, after: int = 0) -> Iterator[Record]:

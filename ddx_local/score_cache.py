@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ddx_local.errors import StoreError
-from ddx_local.score_file import FORGET, WHAT, connected, emptied, explained, transaction
+from ddx_local.score_file import FORGET, WHAT, connected, emptied, explained
+from ddx_local.store_file import transaction
 
 
 class Score(NamedTuple):

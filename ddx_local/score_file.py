@@ -66,19 +66,6 @@ def _is_made(connection: sqlite3.Connection, path: Path | None) -> bool:
 
 
 @contextmanager
-def transaction(cursor: sqlite3.Cursor) -> Iterator[None]:
-    """One transaction, whole or not at all."""
-    cursor.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        cursor.execute("COMMIT")
-    except BaseException:
-        if cursor.connection.in_transaction:  # a full disk has already rolled back
-            cursor.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
 def explained(path: Path | None) -> Iterator[None]:
     """As `store_file.explained`, and for damage what to do about it."""
     with store_file.explained(path, WHAT):
@@ -118,7 +105,7 @@ def clear(path: Path) -> int:
 
 def emptied(cursor: sqlite3.Cursor) -> int:
     """Delete all rows; returns how many probabilities there were."""
-    with transaction(cursor):
+    with store_file.transaction(cursor):
         removed = cursor.execute("DELETE FROM scores").rowcount
         cursor.execute("DELETE FROM models")
     with suppress(sqlite3.OperationalError):  # somebody reads: the space is used again later

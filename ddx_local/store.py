@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ddx_local.errors import StoreError, UsageError, nearest
 from ddx_local.events import Event, RunFinished, RunStarted, from_json, sha256, to_json
-from ddx_local.store_file import claimed, connect, explained
+from ddx_local.store_file import claimed, connect, explained, transaction
 
 VERSION = 1
 """Of the tables; a file of a later one is refused."""
@@ -164,7 +164,7 @@ class Store:
             return matches[0]
         if matches:
             raise UsageError(f"run `{name}`: {len(matches)} runs begin with that", "Give more of the id.")
-        known = nearest(name, [row.run_id for row in rows][:20]) if rows else "the store is empty"
+        known = nearest(name, [row.run_id for row in rows][:5]) if rows else "the store is empty"
         raise UsageError(f"no run `{name}`: {known}", "See `ddx-local runs list`.")
 
     def remove(self, run_id: str) -> None:
@@ -230,15 +230,8 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        with self._reading() as cursor:
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                yield cursor
-                cursor.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:  # a full disk has already rolled back
-                    cursor.execute("ROLLBACK")
-                raise
+        with self._reading() as cursor, transaction(cursor):
+            yield cursor
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Cursor]:

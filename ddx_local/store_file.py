@@ -1,5 +1,6 @@
 """A store as a file: its mode, who works on a run now, and what goes wrong with it in one sentence. It knows no tables."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -54,6 +55,11 @@ def _make_private(path: Path) -> None:
     # Never opened where it is there: closing it would free the locks that SQLite's other connections in this process hold.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    # SQLite says of either no more than "unable to open database file".
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _into_wal(connection: sqlite3.Connection, timeout: float) -> None:
@@ -67,6 +73,19 @@ def _into_wal(connection: sqlite3.Connection, timeout: float) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+@contextmanager
+def transaction(cursor: sqlite3.Cursor) -> Iterator[None]:
+    """One transaction, whole or not at all."""
+    cursor.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        cursor.execute("COMMIT")
+    except BaseException:
+        if cursor.connection.in_transaction:  # a full disk has already rolled back
+            cursor.execute("ROLLBACK")
+        raise
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from ddx_local.case import Case
 from ddx_local.errors import StoreError, UsageError, nearest
 from ddx_local.evaluation.datasets import LabelledCase
-from ddx_local.store_file import connect, explained
+from ddx_local.store_file import connect, explained, transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS benches (
@@ -189,16 +189,8 @@ class Record:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        with explained(self.path, "bench record"):
-            cursor = self._connection.cursor()
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                yield cursor
-                cursor.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    cursor.execute("ROLLBACK")
-                raise
+        with explained(self.path, "bench record"), closing(self._connection.cursor()) as cursor, transaction(cursor):
+            yield cursor
 
 
 def _add_runs(cursor: sqlite3.Cursor, bench_id: str, first: int, runs: Sequence[PlannedRun]) -> None:
