@@ -140,5 +140,6 @@ def nearest(name: str, known: list[str]) -> str:
     """A half sentence that names the closest known names, for the end of an error message."""
     import difflib
 
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    folded = {item.casefold(): item for item in known}
+    close = [folded[item] for item in difflib.get_close_matches(name.casefold(), list(folded), n=3, cutoff=0.5)]
     return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(sorted(known))}"

@@ -4,7 +4,7 @@ import contextlib
 import json
 import secrets
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +26,8 @@ from ddx_local.store import Store
 from ddx_local.supervise import Supervisor
 from ddx_local.view import RunView, fold
 
+_METHODS = "See `ddx-local methods list`."
+
 Listener = Callable[[Event, Mapping[str, str]], None]
 """Hears every event as it is recorded, with the texts that came with it by their addresses. Its faults end nothing."""
 
@@ -46,8 +48,34 @@ class Job:
 def method(name: str) -> Method:
     """A method by name; raises `UsageError` with the nearest names."""
     if name not in METHODS:
-        raise UsageError(f"no method `{name}`: {nearest(name, list(METHODS))}", "See `ddx-local methods list`.")
+        raise UsageError(f"no method `{name}`: {nearest(name, list(METHODS))}", _METHODS)
     return METHODS[name]
+
+
+def method_options(chosen: Method, settings: Mapping[str, Mapping[str, Any]], flags: Mapping[str, str]) -> Any:
+    """A method's options: flags over what the settings hold by method.
+
+    Raises:
+        UsageError: An option that is none, or a value that it does not take, named with where it stands; in the settings a
+            method that is none, whose options would apply to nothing.
+    """
+    for name in settings:
+        if name not in METHODS:
+            raise UsageError(f"settings, [method.{name}]: no method `{name}`: {nearest(name, list(METHODS))}", _METHODS)
+    before = settings.get(chosen.name, {})
+    with _from_settings(f"[method.{chosen.name}]", lambda: options.parse(chosen.options, flags, chosen.name)):
+        return options.parse(chosen.options, {**before, **flags}, chosen.name)
+
+
+@contextlib.contextmanager
+def _from_settings(place: str, without: Callable[[], object]) -> Iterator[None]:
+    """Name the place in the settings in an error that is gone `without` them, in place of a flag that nobody gave."""
+    try:
+        yield
+    except UsageError as error:
+        without()  # raises where the flags alone are wrong
+        bare = error.message.removeprefix("--option ").removeprefix("--role ")
+        raise UsageError(f"settings, {place}: {bare}", error.hint) from None
 
 
 def roles(chosen: Method, settings: Mapping[str, str], flags: Mapping[str, str]) -> dict[str, str]:
@@ -57,7 +85,8 @@ def roles(chosen: Method, settings: Mapping[str, str], flags: Mapping[str, str])
         UsageError: A role that the method doesn't have; in the settings file one that no method has.
     """
     others = {role for item in METHODS.values() for role in item.roles}
-    return bindings.chosen(chosen.name, chosen.roles, settings, others - set(flags))
+    with _from_settings("[roles]", lambda: bindings.chosen(chosen.name, chosen.roles, flags)):
+        return bindings.chosen(chosen.name, chosen.roles, settings, others - set(flags))
 
 
 async def start(

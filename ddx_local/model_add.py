@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ddx_local import machine
 from ddx_local.errors import ModelError
+from ddx_local.home import expanded
 from ddx_local.model_card import OWN, ModelCard, card, cards, read_card, shipped_names
 from ddx_local.model_chat import chat_findings
 from ddx_local.model_pull import disk_errors, locked, put_in_place, remove_remains, seal
@@ -39,7 +40,7 @@ def add(
     Raises:
         ModelError: There is no such card, the folder is not safe or not whole, or it holds another model.
     """
-    folder = folder.expanduser().absolute()
+    folder = expanded(folder).absolute()
     if not folder.is_dir():
         raise ModelError(f"{folder} is not a folder")
     manifest = read_manifest(folder) if (folder / MANIFEST).is_file() else None

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from ddx_local.errors import ModelError, nearest
+from ddx_local.home import expanded
 from ddx_local.model_card import cards
 
 MANIFEST = "manifest.json"
@@ -59,7 +60,7 @@ class Finding:
 def store_dir() -> Path:
     """The store's absolute folder: `DDX_LOCAL_MODELS`, else the user's data folder. It need not exist yet."""
     if named := os.environ.get("DDX_LOCAL_MODELS"):
-        return Path(named).expanduser().absolute()
+        return expanded(named).absolute()
     from platformdirs import user_data_path
 
     return user_data_path("ddx-local", appauthor=False) / "models"
@@ -75,7 +76,7 @@ def model_folder(name: str, store: Path | None = None) -> Path:
         raise ModelError(
             f"{name!r} is no model name", hint="A name has a-z, 0-9, dot, dash and underscore, as on the cards."
         )
-    return (store_dir() if store is None else store).expanduser().resolve() / name
+    return expanded(store_dir() if store is None else store).resolve() / name
 
 
 def installed(store: Path | None = None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ddx_local.errors import ModelError
+from ddx_local.home import expanded
 from ddx_local.model_card import cards
 from ddx_local.model_chat import chat_findings
 from ddx_local.model_store import MANIFEST, Finding, Manifest, file_entry, files_of, read_manifest, snapshot
@@ -34,7 +35,7 @@ def verify(name_or_path: str | Path, store: Path | None = None) -> tuple[Finding
         ModelError: There is no such model or folder.
     """
     by_path = isinstance(name_or_path, Path) or "/" in name_or_path
-    folder = Path(name_or_path).expanduser().absolute() if by_path else snapshot(str(name_or_path), store)
+    folder = expanded(name_or_path).absolute() if by_path else snapshot(str(name_or_path), store)
     if not folder.is_dir():
         raise ModelError(f"{folder} is not a folder")
     manifest: Manifest | None = None

@@ -6,6 +6,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from ddx_local.errors import UsageError, nearest
 
+MOST_SHOWN = 60
+"""Characters of a value that a message repeats."""
+
 
 def parse_pairs(pairs: Sequence[str], flag: str = "--option", form: str = "name=value") -> dict[str, str]:
     """`["k=3", ...]` as a mapping; raises `UsageError` for an item without `=` and for a key given twice."""
@@ -40,11 +43,17 @@ def parse(kind: type[Any], values: Mapping[str, Any], method: str) -> Any:
                 f"method `{method}` has no option `{name}`: {nearest(name, known)}",
                 f"See `ddx-local methods show {method}`.",
             )
-        arguments[name] = _value(types[name], value, f"--option {name}={value}")
+        arguments[name] = _value(types[name], value, f"--option {name}={_short(value)}")
     try:
         return kind(**arguments)
     except ValueError as error:
         raise UsageError(f"method `{method}`: {error}", f"See `ddx-local methods show {method}`.") from None
+
+
+def _short(value: Any) -> str:
+    """A value as a message repeats it; a file's content in its place is not worth pages."""
+    text = str(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
 
 
 def as_json(options: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 
 from ddx_local.errors import UsageError, nearest
+from ddx_local.home import expanded
 
 APP = "ddx-local"
 
@@ -27,7 +28,7 @@ _PREFIX, _CONFIG = "DDX_LOCAL_", "DDX_LOCAL_CONFIG"
 def settings_path() -> Path:
     """The settings file: `DDX_LOCAL_CONFIG`, else config.toml in the user's configuration folder."""
     named = os.environ.get(_CONFIG)
-    return Path(named).expanduser() if named else platformdirs.user_config_path(APP) / "config.toml"
+    return expanded(named) if named else platformdirs.user_config_path(APP) / "config.toml"
 
 
 class Settings(BaseSettings):
@@ -91,7 +92,7 @@ class Settings(BaseSettings):
     @property
     def store_path(self) -> Path:
         """Where the run store is."""
-        return self.store.expanduser() if self.store else platformdirs.user_data_path(APP) / "runs.sqlite"
+        return expanded(self.store) if self.store else platformdirs.user_data_path(APP) / "runs.sqlite"
 
     @classmethod
     def settings_customise_sources(

@@ -7,6 +7,7 @@ the result. Label probabilities are taken without comments: a value before a com
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from ddx_local.clinical.taken import is_text
 from ddx_local.errors import UsageError
 
 LONGEST_COMMENT = 2000
@@ -18,7 +19,7 @@ class Comment:
     """What a person says about a round; `about` names the role whose answer it is about, empty for the whole round.
 
     Raises:
-        UsageError: It says nothing, is too long, or does not say who speaks. Nothing is cut.
+        UsageError: It says nothing, is too long or no text, or does not say who speaks. Nothing is cut.
     """
 
     by: str
@@ -30,6 +31,10 @@ class Comment:
             raise UsageError("comment: `by` is empty", "Say who comments: a name or a role.")
         if not self.text.strip():
             raise UsageError("comment: `text` is empty", "Write what the panel should consider, or go on without.")
+        if not is_text(self.by + self.text + self.about):
+            raise UsageError(
+                "comment: it holds characters that are no text (of another encoding, or NUL)", "Type it as UTF-8 text."
+            )
         if len(self.text) > LONGEST_COMMENT:
             raise UsageError(
                 f"comment: {len(self.text):,} characters, but at most {LONGEST_COMMENT:,} are allowed",

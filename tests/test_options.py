@@ -148,3 +148,9 @@ def test_every_option_has_a_documented_meaning(name: str) -> None:
     kind = METHODS[name].options
     for field in kind.__dataclass_fields__:
         assert f"        {field}: " in str(kind.__doc__)
+
+
+def test_a_long_value_is_not_repeated_whole() -> None:
+    with pytest.raises(UsageError, match="must be a whole number") as caught:
+        parse(Toy, {"count": "1" * 5000}, "toy")
+    assert len(caught.value.message) < 150

@@ -1,5 +1,8 @@
 """A person's comments between rounds: what they reach, how they are kept, and how they come back."""
 
+import asyncio
+import contextlib
+import errno
 import json
 import os
 import pty
@@ -12,7 +15,7 @@ import pytest
 
 from ddx_local.assets import Assets
 from ddx_local.case import Differential
-from ddx_local.cli.supervise import parse
+from ddx_local.cli.supervise import at_terminal, parse
 from ddx_local.engines.scripted import ScriptedEngine
 from ddx_local.errors import UsageError
 from ddx_local.events import Commented, RoundStarted
@@ -149,6 +152,9 @@ def test_a_changed_comment_text_changes_what_was_asked_so_that_a_replay_without_
         (("dr", "  "), "`text` is empty"),
         (("", "x"), "`by` is empty"),
         (("dr", "x" * 10_000), "10,000 characters, but at most 2,000"),
+        (("dr", "caf\udce9"), "characters that are no text"),
+        (("dr", "a\0b"), "characters that are no text"),
+        (("d\udce9r", "x"), "characters that are no text"),
     ],
 )
 def test_a_comment_that_is_none_or_too_long_is_refused_with_the_numbers(values: tuple[str, str], reason: str) -> None:
@@ -174,6 +180,80 @@ def test_the_longest_comment_is_taken_whole() -> None:
 def test_a_line_may_begin_with_the_role_that_it_is_about(line: str, about: str, text: str) -> None:
     comment = parse(line, ["Cardiology", "Cardiology 2"], "dr")
     assert (comment.about, comment.text, comment.by) == (about, text, "dr")
+
+
+def typed(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, str]], list[str]]:
+    """What is recorded of what a person types after a round, as (about, text), and what they are told."""
+    leader, follower = pty.openpty()
+    told: list[str] = []
+    done = RoundDone("fever", 1, "toy/first", (("Cardiology", "first", "an answer"),))
+    with os.fdopen(follower, encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        os.write(leader, data)
+        comments = asyncio.run(asyncio.wait_for(at_terminal("dr", told.append)(done), 20))
+    os.close(leader)
+    return [(comment.about, comment.text) for comment in comments], told
+
+
+def test_the_lines_of_a_paste_are_one_comment_and_none_is_left_for_a_later_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, told = typed(b"Cardiology: think of TB\n\n  and ask for HIV\nplease\n", monkeypatch)
+    assert found == [("Cardiology", "think of TB and ask for HIV please")]
+    assert told[-1].startswith("recorded")
+
+
+@pytest.mark.parametrize("data", [b"\n", b"  \n", b"\x04"])
+def test_enter_and_ctrl_d_go_on_without_a_comment(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, told = typed(data, monkeypatch)
+    assert (found, len(told)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("漢" * 1900, "a terminal passes at most 4,095 bytes of a line, and has cut this one"),
+        ("x" * 4095, "a terminal passes at most 4,095 bytes of a line, and has cut this one"),
+        ("x" * 4094, "4,094 characters, but at most 2,000 are allowed"),
+        ("caf\udce9", "it is no text in the terminal's encoding"),
+        ("Cardiology: ", "`text` is empty"),
+    ],
+)
+def test_a_line_that_is_cut_or_no_text_is_refused_and_asked_for_again(
+    line: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader, follower = pty.openpty()
+    told: list[str] = []
+
+    def tell(said: str) -> None:
+        told.append(said)
+        if len(told) == 2:
+            os.write(leader, b"shorter\n")
+
+    with os.fdopen(follower, encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        os.write(leader, line.encode(errors="surrogateescape")[:4095] + b"\n")
+        done = RoundDone("fever", 1, "toy/first", (("Cardiology", "first", "an answer"),))
+        comments = asyncio.run(asyncio.wait_for(at_terminal("dr", tell)(done), 20))
+    os.close(leader)
+    assert [comment.text for comment in comments] == ["shorter"]
+    assert reason in told[1]
+
+
+def test_a_terminal_that_is_gone_ends_the_run_and_fails_no_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = RoundDone("fever", 1, "toy/first", (("Cardiology", "first", "an answer"),))
+
+    def gone(line: str) -> None:
+        raise OSError(errno.EIO, f"cannot write {len(line)} letters")
+
+    with pytest.raises(UsageError, match="--supervise: the terminal is gone"):
+        asyncio.run(at_terminal("dr", gone)(done))
+    leader, follower = pty.openpty()
+    with os.fdopen(follower, encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        os.close(leader)
+        with contextlib.suppress(UsageError):  # Linux says EIO, or the end of the file
+            assert asyncio.run(asyncio.wait_for(at_terminal("dr", lambda _: None)(done), 20)) == ()
 
 
 def test_the_shipped_frame_of_comments_says_whose_they_are() -> None:

@@ -23,8 +23,9 @@ Unsigned = Annotated[bool, typer.Option("--allow-unsigned", help="Take a bundle 
 def keygen(out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to make; keep it to yourself.")]) -> None:
     """Make the key that signs bundles, and print its fingerprint, which you tell the other side by another way."""
     from ddx_local.airgap import keys
+    from ddx_local.home import expanded
 
-    print(keys.keygen(out.expanduser()))
+    print(keys.keygen(expanded(out)))
 
 
 @app.command(
@@ -52,6 +53,7 @@ def create(
     from ddx_local.airgap.bundle_create import Order
     from ddx_local.airgap.bundle_create import create as create_bundle
     from ddx_local.errors import UsageError, nearest
+    from ddx_local.home import expanded
     from ddx_local.settings import load
 
     offline.go_offline()
@@ -67,8 +69,8 @@ def create(
     order = Order(
         models=names,
         platform=kind,
-        out=out.expanduser().absolute(),
-        key=key.expanduser() if key else None,
+        out=expanded(out).absolute(),
+        key=expanded(key) if key else None,
         lock=lock,
         source=source,
         own_wheel=own_wheel,

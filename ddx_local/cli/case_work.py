@@ -42,9 +42,9 @@ def split(file: str, how: Reading, *, json_out: bool, out: Path | None, flags: M
         from ddx_local import models
 
         models.card(flags["model"])  # a name that is none is said so also where no sentence is open
-    if out is not None:
-        check_writable(out, "--out")
     found = read_all([file], how)
+    if out is not None:
+        check_writable(out, "--out", [taken.source for taken in found])
     divided = [taken.sections or sections.split(taken.case.text) for taken in found]
     if flags["model"] is not None or flags["engine"] == "scripted":
         from ddx_local.cli.case_model import assigned

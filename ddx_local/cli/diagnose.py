@@ -78,7 +78,9 @@ def diagnose(
     at_once: Annotated[int | None, typer.Option(help="Cases in flight at once. [8]")] = None,
     budget_tokens: Annotated[
         int | None,
-        typer.Option(help="Tokens a case may use: samplers use it up, debates end within it. [no limit]"),
+        typer.Option(
+            help="Tokens a case may use: samplers use it up, loops end early; who is over it fails. [no limit]"
+        ),
     ] = None,
     supervise: Annotated[
         bool, typer.Option("--supervise", help="After each round wait for your comment; it enters all later questions.")

@@ -1,5 +1,6 @@
 """Errors for people: one paragraph on standard error, an exit code, no traceback and no clinical text."""
 
+import contextlib
 import sys
 import textwrap
 
@@ -41,4 +42,5 @@ def say(message: str, hint: str = "") -> None:
     """One paragraph on standard error."""
     end = "" if message.endswith(("?", "!", ".")) else "."
     text = f"ddx-local: {message}{end} {hint}".strip()
-    print(textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False), file=sys.stderr)
+    with contextlib.suppress(OSError):  # where standard error is what broke, the exit code has to do
+        print(textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False), file=sys.stderr)

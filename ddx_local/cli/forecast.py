@@ -37,11 +37,15 @@ def costs(job: jobs.Job) -> list[dict[str, Any]]:
     """For each case its id (`case`) and the `least` and `most` of calls, batches, prompt_bytes, answer_bytes and tokens.
 
     What a model chooses (yes or no, who is asked) is drawn, which may decide how long a method goes on: a cheap one is run
-    with several seeds. The figures are what the runs came to, no proven bounds.
+    with several seeds. Where agreement ends it, it ends early only if the agents say the same, so that they do in some runs.
+    The figures are what the runs came to, no proven bounds.
     """
-    runs = [forecast(job, "longest"), forecast(job, "shortest")]
-    if sum(one["calls"] for one in runs[1].values()) <= FEW_CALLS:
-        runs += [forecast(replace(job, seed=job.seed + more), "shortest") for more in range(1, SEEDS)]
+    runs = [forecast(job, "longest")]
+    for alike in (False, True):
+        runs.append(forecast(job, "shortest", of_one_mind=alike))
+        if sum(one["calls"] for one in runs[-1].values()) <= FEW_CALLS:
+            others = [replace(job, seed=job.seed + more) for more in range(1, SEEDS)]
+            runs += [forecast(other, "shortest", of_one_mind=alike) for other in others]
     found = []
     for case_id in runs[0]:
         all_of = [one[case_id] for one in runs]
@@ -55,15 +59,24 @@ def _span(figures: Sequence[int]) -> dict[str, int]:
     return {"least": min(figures), "most": max(figures)}
 
 
-def forecast(job: jobs.Job, policy: Policy) -> dict[str, dict[str, int]]:
+def forecast(job: jobs.Job, policy: Policy, *, of_one_mind: bool = False) -> dict[str, dict[str, int]]:
     """Case id -> calls, batches, prompt bytes and answer bytes under a policy; nothing is stored, no model is asked.
+
+    Args:
+        job: What to run.
+        policy: How early answers end.
+        of_one_mind: The same question gets the same answer, whoever is asked.
 
     Raises:
         CaseError: A case failed, so that its figures would say too little.
     """
     store = Store(None)
     consultants: dict[type, Consultant] = {Similarity: spelling_similarity}
-    opened = Opened(ScriptedEngine(by_policy(policy)), {**consultants, **consultants_of_files(consultants)})
+    reply = by_policy(policy)
+    same = lambda request: reply(replace(request, sampling=replace(request.sampling, seed=job.seed)))  # noqa: E731
+    opened = Opened(
+        ScriptedEngine(same if of_one_mind else reply), {**consultants, **consultants_of_files(consultants)}
+    )
     job = replace(job, settings={**job.settings, "icd10": False})  # codes are no questions of a model
     run_id = asyncio.run(jobs.start(job, opened, store, None, 1))
     found = {}
@@ -85,9 +98,11 @@ def forecast(job: jobs.Job, policy: Policy) -> dict[str, dict[str, int]]:
 
 def print_forecast(job: jobs.Job) -> None:
     """Least and most of each, by case. A token is about four bytes of English and never less than one."""
-    least, most = forecast(job, "shortest"), forecast(job, "longest")
     print(f"{job.method.name}: dry run, scripted answers that end early .. late; about 4 bytes to a token of English")
-    for case_id, low in least.items():
-        high = most[case_id]
-        spans = ", ".join(f"{low[name]:,} .. {high[name]:,} {name}" for name in low)
-        print(f"{case_id}: {spans}")
+    for cost in costs(job):
+        spans = ", ".join(
+            f"{span['least']:,} .. {span['most']:,} {name.replace('_', ' ')}"
+            for name, span in cost.items()
+            if name not in ("case", "tokens")
+        )
+        print(f"{cost['case']}: {spans}")

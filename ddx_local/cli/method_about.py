@@ -6,6 +6,7 @@ A module's docstring holds, as paragraphs: a title; `Source: ...`; `The paper sa
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Iterable, Sequence
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -66,7 +67,7 @@ def read(doc: str) -> About:
                     theirs, mark, ours = item.partition(" / ")
                     paper.append((theirs, ours) if mark else ("", theirs))
         elif head.startswith("Differs from"):
-            program += _items(lines) or [" ".join(lines).removeprefix("Differs from the authors' program: ")]
+            program += _items(lines) or [re.sub(r"^Differs from the authors' \w+: ", "", " ".join(lines))]
         elif lines:
             remarks.append(" ".join(lines))
     return About(source, tuple(paper), tuple(program), tuple(remarks))

@@ -1,9 +1,10 @@
 """Results on their way out: JSON on standard output, and files that only their owner may read, whole or not at all."""
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,18 @@ class Out:
     html: str | None = None
     quiet: bool = False
 
-    def check(self) -> None:
-        """Find out before the work, not after it, that a result cannot be written; raises `UsageError`."""
+    def check(self, keep: Iterable[str] = ()) -> None:
+        """Find out before the work, not after it, that a result cannot be written; raises `UsageError`.
+
+        Args:
+            keep: Files that the command reads, which a result must not replace.
+        """
         if self.json not in (None, "-"):
-            check_writable(Path(str(self.json)), "--json")
+            check_writable(Path(str(self.json)), "--json", keep)
         if self.html == "-":
             raise UsageError("--html -: a report goes to a file", "Give a file's name; /dev/stdout is one, too.")
         if self.html is not None:
-            check_writable(Path(self.html), "--html")
+            check_writable(Path(self.html), "--html", keep)
             if self.json is not None and _same_file(Path(self.json), Path(self.html)):
                 raise UsageError(f"--json and --html: both name {self.html}", "Give each a file of its own.")
 
@@ -53,9 +58,19 @@ def one_or_list(documents: Any) -> Any:
     return documents[0] if len(documents) == 1 else list(documents)
 
 
-def check_writable(path: Path, flag: str) -> None:
-    """Find out before the work, not after it, that a result cannot be written; raises `UsageError`."""
+def check_writable(path: Path, flag: str, keep: Iterable[str] = ()) -> None:
+    """Find out before the work, not after it, that a result cannot be written; raises `UsageError`.
+
+    What is refused beside a folder that is not there: a file of `keep` (what the command reads), and any SQLite file, such
+    as the run store, since writing replaces what was there.
+    """
     target = _target(path)
+    if not _is_special(target) and any(target == _target(Path(kept)) for kept in keep):
+        raise UsageError(f"{flag} {path}: is a file that is read here, and would be replaced", "Give another file.")
+    if _is_database(target):
+        raise UsageError(
+            f"{flag} {path}: is a database, such as the run store, and would be replaced", "Give another file."
+        )
     folder = target.parent
     fits = os.access(target, os.W_OK) if _is_special(target) else folder.is_dir() and os.access(folder, os.W_OK)
     if target.is_dir() or not fits:
@@ -103,6 +118,14 @@ def write_private(path: Path, text: str, flag: str, hint: str) -> None:
 
 def _same_file(one: Path, other: Path) -> bool:
     return not _is_special(one) and _target(one) == _target(other)
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") if path.is_file() else contextlib.nullcontext() as file:
+            return file is not None and file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False  # not readable: whether it is writable is asked next
 
 
 def _is_special(path: Path) -> bool:

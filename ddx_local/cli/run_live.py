@@ -13,12 +13,14 @@ import typer
 from ddx_local import jobs, options, retention
 from ddx_local.cli.audited import record
 from ddx_local.cli.case_work import tell
+from ddx_local.cli.failure import say
 from ddx_local.cli.live import LiveView
 from ddx_local.cli.out import Out, json_text, one_or_list, print_json, write_private, write_report
 from ddx_local.cli.supervise import at_terminal, check_terminal
 from ddx_local.clinical.intake import parse_columns, read_all
 from ddx_local.clinical.taken import Reading
-from ddx_local.errors import DdxLocalError, ReplayMismatch
+from ddx_local.errors import DdxLocalError, ReplayMismatch, UsageError
+from ddx_local.home import expanded
 from ddx_local.launch import Opened, engine_settings, main_model, open_all
 from ddx_local.settings import Settings, load
 from ddx_local.store import Store
@@ -52,8 +54,7 @@ def run(asked: Asked) -> None:
     offline.go_offline()
     settings = load(**asked.flags)
     method = jobs.method(asked.method or settings.default_method)
-    values = {**settings.method.get(method.name, {}), **options.parse_pairs(asked.options)}
-    chosen = options.parse(method.options, values, method.name)
+    chosen = jobs.method_options(method, settings.method, options.parse_pairs(asked.options))
     roles = jobs.roles(method, settings.roles, asked.flags.get("roles", {}))
     taken = read_all(asked.sources, Reading(parse_columns(asked.columns), asked.with_diagnoses))
     job = jobs.Job(
@@ -66,15 +67,13 @@ def run(asked: Asked) -> None:
         cases=tuple(item.case for item in taken),
     )
     out = Out(asked.json_out, asked.html_out, asked.quiet)
-    out.check()
+    out.check([*(item.source for item in taken), *_files(chosen)])
     if asked.supervise:
         check_terminal(asked.sources)
     if not asked.quiet:
         tell(taken)
     if asked.dry_run:
-        from ddx_local.cli.forecast import print_forecast
-
-        print_forecast(job)
+        _forecast(job, out)
         return
     store = Store(None if asked.no_store else settings.store_path)
     retention.apply(store, settings.retention_days)
@@ -84,6 +83,29 @@ def run(asked: Asked) -> None:
         job, opened, store, view.hear, settings.at_once, supervise=supervise
     )
     finish(store, settings, roles, method.embedding(chosen), work, view, out, kept=not asked.no_store)
+
+
+def _files(chosen: Any) -> list[str]:
+    """The files that a method's options name: past cases, solved cases."""
+    values = options.as_json(chosen).values()
+    named = [expanded(value) for value in values if isinstance(value, str) and value]
+    return [str(path) for path in named if path.is_file()]
+
+
+def _forecast(job: jobs.Job, out: Out) -> None:
+    """What the job would cost: as text, or where --json says; there is no result to report."""
+    from ddx_local.cli.forecast import costs, print_forecast
+
+    if out.html is not None:
+        raise UsageError("--html: a dry run has no result to report", "Leave out --html, or --dry-run.")
+    if out.json is None:
+        print_forecast(job)
+        return
+    document = {"schema": "ddx-local/forecast/1", "method": job.method.name, "cost": costs(job)}
+    if out.json == "-":
+        print_json(document)
+    else:
+        write_private(Path(out.json), json_text(document), "--json", "Nothing was written.")
 
 
 def resume(store: Store, run_id: str, out: Out, *, supervise: bool = False) -> None:
@@ -182,7 +204,12 @@ def _give(store: Store, run_id: str, out: Out, *, kept: bool) -> None:
             print_result(document, texts[document["case_id"]])
         if kept:
             print(f"Recorded as {run_id}: `{_command('show', store, run_id)}`", file=sys.stderr)
-    if any(document["status"] == "failed" for document in documents):
+    failed = [document for document in documents if document["status"] == "failed"]
+    if failed and out.quiet:  # neither a live view nor a report has said why
+        for document in failed:
+            error = document["error"]
+            say(f"case `{document['case_id']}` failed ({error['kind']}): {error['message']}", error["hint"])
+    if failed:
         raise typer.Exit(6)
 
 

@@ -4,7 +4,6 @@ A base is a JSON Lines file; each line has `text` (or `case`), `diagnoses` (or `
 maybe `id`. This file knows the base and how alike two texts must be to be one case; it knows no model and no method.
 """
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ddx_local.clinical import intake_json
+from ddx_local.clinical.taken import is_text
 from ddx_local.errors import InputError
 from ddx_local.flow import Retrieve, Similarity
+from ddx_local.home import expanded
 
 Alike = Callable[[Similarity], Awaitable[Sequence[float]]]
 
@@ -42,9 +44,11 @@ def read_base(path: Path) -> tuple[Past, ...]:
         InputError: The file cannot be read, or a line of it is no past case; the line is named, its text is not shown.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        # Split at line feeds alone: JSON strings may hold the other line separators of Unicode as they are.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, ValueError) as error:
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else "no file can have that name"
+        reason = str(error.strerror) if isinstance(error, OSError) else reason
         raise InputError(f"case base {path}: cannot be read: {reason}", _HINT) from None
     found = tuple(_past(path, number, line) for number, line in enumerate(lines, start=1) if line.strip())
     if not found:
@@ -54,10 +58,7 @@ def read_base(path: Path) -> tuple[Past, ...]:
 
 def _past(path: Path, number: int, line: str) -> Past:
     place = f"case base {path}, line {number}"
-    try:
-        data: Any = json.loads(line)
-    except ValueError:
-        raise InputError(f"{place}: is not JSON", _HINT) from None
+    data = intake_json.parse(line, place, _HINT)
     if not isinstance(data, Mapping):
         raise InputError(f"{place}: is not an object", _HINT)
     text = data.get("text", data.get("case"))
@@ -65,7 +66,13 @@ def _past(path: Path, number: int, line: str) -> Past:
     names = [names] if isinstance(names, str) else names
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{place}: `text` is missing or no text", _HINT)
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
+    if not is_text(text):
+        raise InputError(f"{place}: `text` holds characters that are no text (lone surrogates or NUL)", _HINT)
+    if (
+        not isinstance(names, list)
+        or not names
+        or not all(isinstance(name, str) and name.strip() and is_text(name) for name in names)
+    ):
         raise InputError(f"{place}: `diagnoses` is missing or no list of names", _HINT)
     return Past(str(data.get("id", number)), text, tuple(name.strip() for name in names))
 
@@ -95,7 +102,7 @@ class CaseBases:
 
     async def __call__(self, about: Retrieve) -> list[list[Any]]:
         if about.base not in self._bases:
-            self._bases[about.base] = read_base(Path(about.base).expanduser())
+            self._bases[about.base] = read_base(expanded(about.base))
         others = [
             past
             for past in self._bases[about.base]

@@ -173,6 +173,8 @@ def _is_of(item: Held, whole: Bundle, where: str, remarks: list[Remark]) -> bool
     """Whether a resource is about the patient; refuse it where nobody can tell about whom it is."""
     for field, reference in (("subject", item.resource.subject), ("patient", item.resource.patient)):
         name = reference.reference if reference else None
+        if reference and not name:
+            _check_unlinked(reference, field, item, whole, where, remarks)
         if not name or {name, _last_two(name)} & whole.patient_names:
             continue
         if whole.find(reference, item.resource) is None and not {name, _last_two(name)} & whole.known.keys():
@@ -183,6 +185,28 @@ def _is_of(item: Held, whole: Bundle, where: str, remarks: list[Remark]) -> bool
         remarks.append(Remark("left out", item.kind, "it is not about the patient"))
         return False
     return True
+
+
+def _check_unlinked(
+    reference: Reference, field: str, item: Held, whole: Bundle, where: str, remarks: list[Remark]
+) -> None:
+    """A subject without a reference: one of the patient's own numbers, or only a name, which nobody can compare."""
+    number = (reference.model_extra or {}).get("identifier")
+    own = (whole.patient.model_extra or {}).get("identifier")
+    if not isinstance(number, dict) or not number.get("value"):
+        why = f"its {field} is no reference; it is taken to be about the patient"
+        remarks.append(Remark("guessed", item.kind, why))
+    elif not any(_same_number(number, other) for other in (own if isinstance(own, list) else [])):
+        raise InputError(
+            f"{item.where(where)}: its {field} is an identifier that the Patient does not have",
+            "It may be about another patient: export it again with a reference to the Patient.",
+        )
+
+
+def _same_number(one: Mapping[str, Any], other: Any) -> bool:
+    if not isinstance(other, dict) or one.get("value") != other.get("value"):
+        return False
+    return not (one.get("system") and other.get("system")) or one["system"] == other["system"]
 
 
 def _contained(owner: Resource, name: str) -> Held | None:

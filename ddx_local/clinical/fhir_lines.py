@@ -74,7 +74,7 @@ def condition(item: Held, _: Bundle, remarks: Remarks) -> Line | None:
         remarks.append(Remark("not understood", item.kind, "it does not say which condition"))
         return None
     refuted = "refuted" in codes([resource.verificationStatus] if resource.verificationStatus else [])
-    status = concept(resource.clinicalStatus)
+    status = words.status(resource.clinicalStatus)
     onset = words.date(resource.onsetDateTime) or words.period(resource.onsetPeriod) or line(resource.onsetString or "")
     if not onset and resource.onsetAge:
         onset = f"age {words.quantity(resource.onsetAge, remarks, 'Condition.onsetAge')}"
@@ -82,7 +82,7 @@ def condition(item: Held, _: Bundle, remarks: Remarks) -> Line | None:
     asides = (
         joined(resource.bodySite),
         concept(resource.severity),
-        status.lower(),
+        status,
         f"onset {onset}" if onset else "",
         f"ended {ended}" if ended else "",
     )
@@ -222,7 +222,7 @@ def allergy(item: Held, _: Bundle, remarks: Remarks) -> Line | None:
     asides = (
         f"reaction: {told}" if told else "",
         f"criticality {resource.criticality}" if resource.criticality else "",
-        concept(resource.clinicalStatus).lower(),
+        words.status(resource.clinicalStatus),
     )
     head = "No allergy" if refuted else (resource.type or "allergy").capitalize()
     return Line(HISTORY, 4, "", _noted(f"{head}: {name}{_aside(asides)}", resource))

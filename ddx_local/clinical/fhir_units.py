@@ -77,10 +77,12 @@ def check_range(quantity: Quantity, low: Quantity | None, high: Quantity | None)
     """Refuse a reference range of another kind of quantity than the value's.
 
     Raises:
-        WrongUnit: Value and range have units of different dimensions.
+        WrongUnit: Value and range have units of different dimensions, or one end's unit and its code contradict each other.
     """
     unit = _unit(quantity)
     for end in (low, high):
+        if end:
+            check_quantity(end, None)
         other = _unit(end) if end else None
         if unit and other and unit.powers != other.powers:
             raise WrongUnit("its value and its reference range have units of different kinds")
@@ -89,6 +91,11 @@ def check_range(quantity: Quantity, low: Quantity | None, high: Quantity | None)
 def is_odd(quantity: Quantity) -> bool:
     """Whether a quantity says that its unit is UCUM, but the code is none that is known here."""
     return quantity.system == ucum.SYSTEM and bool(quantity.code) and ucum.parse(str(quantity.code)) is None
+
+
+def is_unchecked(quantity: Quantity, loinc: str | None) -> bool:
+    """Whether what was measured has known units, but the one that is given is none that can be told from its words."""
+    return loinc in _KNOWN and bool((quantity.unit or quantity.code or "").strip()) and _unit(quantity) is None
 
 
 def _unit(quantity: Quantity) -> ucum.Unit | None:

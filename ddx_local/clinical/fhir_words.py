@@ -9,12 +9,13 @@ from decimal import Decimal
 
 from ddx_local.clinical import ucum
 from ddx_local.clinical.fhir_models import Concept, Period, Quantity, Range, Reference, ReferenceRange, Valued
-from ddx_local.clinical.fhir_units import check_quantity, check_range, is_odd
+from ddx_local.clinical.fhir_units import check_quantity, check_range, is_odd, is_unchecked
 from ddx_local.clinical.taken import Remark
 
 Remarks = list[Remark]
 
 LOINC = "http://loinc.org"
+_HL7 = "http://terminology.hl7.org/CodeSystem/"
 _SYSTEMS: Mapping[str, str] = {
     LOINC: "LOINC",
     "http://snomed.info/sct": "SNOMED CT",
@@ -53,9 +54,22 @@ def concept(value: Concept | None) -> str:
     for coding in value.coding:
         if coding.code:
             known = _NAMES.get(coding.code) if coding.system == LOINC else None
+            if (coding.system or "").startswith(_HL7) and coding.code.islower():
+                return _plain(coding.code)  # HL7's own codes are words: `active`, `family-history`
             system = _SYSTEMS.get(coding.system or "", "code")
             return known or f"{system} {line(coding.code)}"
     return ""
+
+
+def status(value: Concept | None) -> str:
+    """A status, whose codes FHIR itself gives as words, so that they need no system."""
+    if value is None or (value.text or "").strip() or any((coding.display or "").strip() for coding in value.coding):
+        return concept(value).lower()
+    return next((_plain(coding.code) for coding in value.coding if coding.code), "")
+
+
+def _plain(code: str) -> str:
+    return line(code.replace("-", " "))
 
 
 def codes(values: Iterable[Concept]) -> frozenset[str]:
@@ -123,6 +137,10 @@ def quantity(value: Quantity, remarks: Remarks, owner: str, code: str | None = N
         remarks.append(
             Remark("warning", f"a unit of {owner}", "its UCUM code is not known here; it is kept as it was given")
         )
+    elif is_unchecked(value, code):
+        remarks.append(
+            Remark("warning", f"a unit of {owner}", "it is not known here, and not checked; it is kept as it was given")
+        )
     told = unit(value)
     if not told and value.code != "1" and (value.unit or "").strip() != "1":
         remarks.append(Remark("warning", f"a quantity of {owner}", "it has no unit; the case text says so"))
@@ -131,9 +149,9 @@ def quantity(value: Quantity, remarks: Remarks, owner: str, code: str | None = N
     return f"{value.comparator or ''}{number(value.value)}{space}{told}".strip()
 
 
-def range_(value: Range, remarks: Remarks, owner: str) -> str:
-    low = quantity(value.low, remarks, owner) if value.low else ""
-    high = quantity(value.high, remarks, owner) if value.high else ""
+def range_(value: Range, remarks: Remarks, owner: str, code: str | None = None) -> str:
+    low = quantity(value.low, remarks, owner, code) if value.low else ""
+    high = quantity(value.high, remarks, owner, code) if value.high else ""
     return f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}" if high else ""
 
 
@@ -152,7 +170,7 @@ def value_of(valued: Valued, remarks: Remarks, owner: str) -> str:
     elif valued.valueInteger is not None:
         found = str(valued.valueInteger)
     elif valued.valueRange is not None:
-        found = range_(valued.valueRange, remarks, owner)
+        found = range_(valued.valueRange, remarks, owner, code)
     elif valued.valueRatio is not None:
         found = _ratio(valued, remarks, owner)
     else:
@@ -189,8 +207,11 @@ def _reference_range(value: ReferenceRange, found: Quantity | None) -> str:
     if value.low is None and value.high is None:
         return f"reference {line(value.text)}" if value.text else ""
     low, high = _end(value.low), _end(value.high)
+    units = [unit(end) for end in (value.low, value.high) if end is not None and unit(end)]
+    if low and high and len(set(units)) > 1:
+        return f"reference {low} {units[0]} to {high} {units[1]}"
     told = f"{low}-{high}" if low and high else f">= {low}" if low else f"<= {high}" if high else ""
-    unit_ = next((unit(end) for end in (value.low, value.high) if end and unit(end)), "")
+    unit_ = units[0] if units else ""
     return f"reference {told}{'' if unit_ == '%' else ' '}{unit_}".strip() if told else ""
 
 

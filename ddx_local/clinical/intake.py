@@ -4,21 +4,20 @@ It knows which form an input has. Where it comes from is known to `intake_source
 `intake_table` and `fhir`. A text is kept as it is (a byte order mark aside): quotes point into it.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from ddx_local.case import Case
+from ddx_local.clinical import intake_json
 from ddx_local.clinical.intake_object import LONGEST_ID as LONGEST_ID
 from ddx_local.clinical.intake_object import from_object, printable
 from ddx_local.clinical.intake_object import parse_columns as parse_columns
-from ddx_local.clinical.intake_source import BEGINS_LIKE_JSON, MOST_BYTES, texts
+from ddx_local.clinical.intake_source import BEGINS_LIKE_JSON, MOST_BYTES, left_out, texts
 from ddx_local.clinical.intake_table import rows
 from ddx_local.clinical.section_headings import OTHER, headings
-from ddx_local.clinical.taken import Reading, Remark, Taken, shown
+from ddx_local.clinical.taken import Reading, Remark, Taken, counted, is_text, shown
 from ddx_local.errors import InputError, UsageError
 
 PLAIN = Reading()
@@ -43,12 +42,15 @@ def read_all(sources: Sequence[str], reading: Reading = PLAIN) -> tuple[Taken, .
         InputError: A source that is missing, empty, binary, not UTF-8, too large, or holds no case.
         UsageError: `reading` names what is not there or holds an answer.
     """
-    found = [
-        taken
-        for source in sources
-        for text in texts(source)
-        for taken in _parse(text.stem, text.text, text.suffix, reading, text.name)
-    ]
+    found = []
+    for source in sources:
+        read = [
+            replace(taken, source=text.name)
+            for text in texts(source)
+            for taken in _parse(text.stem, text.text, text.suffix, reading, text.name)
+        ]
+        # What a folder holds beside its cases belongs to none of them; the first one tells of it.
+        found += [replace(read[0], remarks=counted([*read[0].remarks, *left_out(source)])), *read[1:]]
     if not found:
         raise InputError("no case was given", "Give a file, a folder, or - for standard input.")
     return _distinct(found)
@@ -60,31 +62,43 @@ def _parse(stem: str, text: str, suffix: str, reading: Reading, name: str) -> li
     if suffix in (".jsonl", ".ndjson"):
         # Split at line feeds alone: JSON strings may hold the other line separators of Unicode as they are.
         lines = [(f"{name}, line {number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-        found = _objects([(_json(line, where), where) for where, line in lines], stem, name, reading, "JSON Lines")
+        found = _objects(
+            [(intake_json.parse(line, where), where) for where, line in lines], stem, name, reading, "JSON Lines"
+        )
     elif suffix == ".json":
-        data = _json(text, name)
-        items = [(item, name) for item in (data if isinstance(data, list) else [data])]
+        data = intake_json.parse(text, name)
+        several = data if isinstance(data, list) else [data]
+        items = [(item, f"{name}, case {at}" if len(several) > 1 else name) for at, item in enumerate(several, 1)]
         found = _objects(items, stem, name, reading, "JSON", numbered=len(items) > 1)
     elif suffix in (".csv", ".tsv"):
         table = [(row, f"{name}, line {number}") for number, row in rows(text, name)]
+        if not table and text.strip():
+            raise InputError(f"{name}: has a header but no row", "Each line below the header is a case.")
         found = _objects(table, stem, name, reading, "table")
     else:
         if reading.columns:
             raise UsageError(f"--column: {name} is a text and has no columns", "Leave --column out.")
-        found = [Taken(Case(_case_id("", stem), text), "Markdown" if suffix == ".md" else "text")]
-    for taken in found:
-        if not taken.case.text.strip():
-            raise InputError(f"{name}: is empty")
-        if any("\ud800" <= letter <= "\udfff" for letter in taken.case.text) or "\0" in taken.case.text:
-            raise InputError(f"{name}: its text holds characters that are no text (lone surrogates or NUL)")
-        if len(taken.case.text) > MOST_BYTES:
-            raise InputError(
-                f"{name}: a case text is longer than {MOST_BYTES:,} characters, which no model's context holds",
-                "Give the part that matters: history, findings and results of this episode.",
-            )
+        found = [_sound(Taken(Case(_case_id("", stem), text), "Markdown" if suffix == ".md" else "text"), name)]
     if not found:
         raise InputError(f"{name}: is empty")
     return [_warned(taken) for taken in found]
+
+
+def _sound(taken: Taken, where: str) -> Taken:
+    """The same, where its text can be a case at all; raises `InputError`, which names the file and the place in it."""
+    text = taken.case.text
+    if not text.strip():
+        raise InputError(f"{where}: is empty")
+    if not is_text(text):
+        raise InputError(f"{where}: its text holds characters that are no text (lone surrogates or NUL)")
+    if not any(letter.isalnum() for letter in text):
+        raise InputError(f"{where}: holds no word, only marks and blanks")
+    if len(text) > MOST_BYTES:
+        raise InputError(
+            f"{where}: a case text is longer than {MOST_BYTES:,} characters, which no model's context holds",
+            "Give the part that matters: history, findings and results of this episode.",
+        )
+    return taken
 
 
 def _like(text: str, reading: Reading) -> str:
@@ -108,7 +122,7 @@ def _objects(
         items, numbered = [({"resourceType": "Bundle", "type": "collection", "entry": entries}, name)], False
     found = []
     for number, (item, where) in enumerate(items, 1):
-        taken = _one(item, where, reading, form)
+        taken = _sound(_one(item, where, reading, form), where)
         fallback = f"{stem}-{number}" if numbered else stem
         found.append(replace(taken, case=Case(_case_id(taken.case.id, fallback), taken.case.text)))
     return found
@@ -133,16 +147,6 @@ def _warned(taken: Taken) -> Taken:
         if _ANSWER_HEADING.search(name)
     ]
     return replace(taken, remarks=(*taken.remarks, *found)) if found else taken
-
-
-def _json(text: str, name: str) -> Any:
-    try:
-        return json.loads(text, parse_float=Decimal)
-    except ValueError as error:
-        place = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "somewhere"
-        raise InputError(f"{name}: is not valid JSON ({place})") from None
-    except RecursionError:
-        raise InputError(f"{name}: its JSON is nested too deeply") from None
 
 
 def _case_id(given: str, fallback: str) -> str:

@@ -4,6 +4,7 @@ It knows keys. It doesn't know files, nor FHIR.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, cast
 
@@ -23,6 +24,9 @@ from ddx_local.clinical.taken import (
     shown,
 )
 from ddx_local.errors import InputError, UsageError, nearest
+
+OWN_FORM = "ddx-local/sections/"
+"""What the `schema` of a case begins with that `case split` has written."""
 
 TEXT_KEYS = ("text", "case")
 """Keys of our own form."""
@@ -72,11 +76,37 @@ def from_object(item: Any, where: str, reading: Reading, form: str = "JSON") -> 
         form: What to call the input.
 
     Raises:
-        InputError: It has no case text, or its sections are no split of its text.
+        InputError: It has no case text, its sections are no split of its text, or it is a result of this program.
         UsageError: A column that is asked for is not there, or holds an answer.
     """
     if not isinstance(item, dict):
         raise InputError(f"{where}: has no text field `text`")
+    schema = item.get("schema")
+    if isinstance(schema, str) and schema.startswith("ddx-local/") and not schema.startswith(OWN_FORM):
+        raise InputError(
+            f"{where}: is no case but what this program has written (`{shown(schema)}`)",
+            "Give the case that it was made from, and keep results out of a folder of cases.",
+        )
+    key = reading.columns.get("id", "id")
+    return _with_id(_from_dict(item, where, reading, form), key, item.get(key))
+
+
+def _with_id(taken: Taken, key: str, case_id: Any) -> Taken:
+    """With a remark where an id is given that the case does not have, or not whole."""
+    if case_id is None or taken.case.id == str(case_id).strip():
+        return taken
+    whole = taken.case.id and len(taken.case.id) < LONGEST_ID
+    why = (
+        "some of its characters cannot be shown"
+        if whole
+        else f"an id is a text or a whole number, {LONGEST_ID} characters at most"
+    )
+    return replace(
+        taken, remarks=counted([*taken.remarks, Remark("left out", f"`{shown(key)}`, or a part of it", why)])
+    )
+
+
+def _from_dict(item: Mapping[str, Any], where: str, reading: Reading, form: str) -> Taken:
     case_id = item.get(reading.columns.get("id", "id"))
     if reading.columns:
         return _mapped(item, case_id, where, reading, form)
@@ -107,7 +137,7 @@ def _mapped(item: Mapping[str, Any], case_id: Any, where: str, reading: Reading,
                 f"--column {part}={shown(column)}: {ANSWER if holds_answer(column) else IDENTITY}",
                 "Name a column that holds what was known before the diagnosis.",
             )
-        if part != "id" and column not in item:
+        if column not in item:
             known = ", ".join(shown(key) for key in list(item)[:12])
             raise UsageError(f"--column {part}={shown(column)}: {where} has no such column", f"It has {known}.")
     rest = _rest(item, list(columns.values()))
@@ -179,7 +209,9 @@ def _guessed(item: Mapping[str, Any], strings: Mapping[str, Any], case_id: Any, 
         raise InputError(f"{where}: has no text field `text`", "Give `text`, or name it: `--column text=NAME`.")
     lines = [f"{_spaced(name)}: {_as_text(item[name])}" for name in kept]
     guess = Remark(
-        "guessed", f"{len(kept)} keys", "each is a line of the case text; --column text=NAME names one of them"
+        "guessed",
+        f"{len(kept)} key{'s' * (len(kept) != 1)}",
+        "each is a line of the case text; --column text=NAME names one of them",
     )
     return _taken("\n".join(lines) + "\n", case_id, "object of texts", [guess, *_rest(item, ("id", *kept))])
 

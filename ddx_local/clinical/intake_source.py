@@ -5,9 +5,11 @@ A text is UTF-8, and kept as it is (a byte order mark aside).
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ddx_local.clinical.taken import Remark, shown
 from ddx_local.errors import InputError
 
 MOST_BYTES = 1_000_000
@@ -57,18 +59,46 @@ def texts(source: str) -> list[SourceText]:
             data += sys.stdin.buffer.read(MOST_BYTES_STRUCTURED + 1 - len(data))
             return [SourceText("stdin", _decode("standard input", data, MOST_BYTES_STRUCTURED), "", "standard input")]
         return [SourceText("stdin", _decode("standard input", data, MOST_BYTES), "", "standard input")]
+    if not source.strip():  # an empty path is the current folder, which nobody named
+        raise InputError("the argument CASE is empty", "Give a file, a folder, or - for standard input.")
     path = Path(source)
     try:
         if not path.is_dir():
             return [_read_file(path)]
-        # A name that begins with a dot is no one's case, but what another system keeps beside one.
-        names = sorted(item for item in path.iterdir() if not item.name.startswith("."))
-        files = [item for item in names if item.suffix.lower() in SUFFIXES and item.is_file()]
+        files = [item for item in _visible(path) if _is_case_file(item)]
     except OSError as error:
         raise InputError(*_unreadable(source, error)) from None
     if not files:
         raise InputError(f"folder {path}: holds no case file ({', '.join(SUFFIXES)})")
     return [_read_file(file) for file in files]
+
+
+def left_out(source: str) -> list[Remark]:
+    """What a folder holds beside its case files, by kind: a file's name may be a patient's. Nothing for any other source."""
+    path = Path(source)
+    if source == "-" or not path.is_dir():
+        return []
+    folder = shown(str(path))
+    return [
+        Remark("left out", f"a folder in {folder}", "folders in a folder are not read")
+        if item.is_dir()
+        else Remark(
+            "left out",
+            f"a file `{shown(f'*{item.suffix}')}` in {folder}",
+            f"a case file ends in {', '.join(SUFFIXES)}" if item.suffix.lower() not in SUFFIXES else "it is no file",
+        )
+        for item in _visible(path)
+        if not _is_case_file(item)
+    ]
+
+
+def _visible(folder: Path) -> Sequence[Path]:
+    """By name. A name that begins with a dot is no one's case, but what another system keeps beside one."""
+    return sorted(item for item in folder.iterdir() if not item.name.startswith("."))
+
+
+def _is_case_file(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and path.is_file()
 
 
 def _unreadable(source: str, error: OSError) -> tuple[str, str]:

@@ -59,12 +59,14 @@ class Taken:
         form: What the input is, such as `text` or `FHIR R4 bundle`.
         remarks: What did not become case text, and what was guessed.
         sections: The sections that the input itself gives, as spans of the text; None where they have to be found.
+        source: The file that it stands in, or `standard input`; empty where it comes from no file.
     """
 
     case: Case
     form: str
     remarks: tuple[Remark, ...] = ()
     sections: tuple[Section, ...] | None = None
+    source: str = ""
 
 
 def counted(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
@@ -91,6 +93,11 @@ def says_who(key: str) -> bool:
     """Whether a key or column is named like what says who somebody is: a name, an address, a number, a birth date."""
     words = key_words(key)
     return bool(_IDENTITY & set(words)) or " ".join(words) in _IDENTITY_PHRASES
+
+
+def is_text(value: str) -> bool:
+    """Whether a string can be written as UTF-8 and read by a model: no lone surrogates, no NUL."""
+    return not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def shown(key: str) -> str:

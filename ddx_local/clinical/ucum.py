@@ -36,7 +36,10 @@ _ATOMS: Mapping[str, _Atom] = {
 _TERM = re.compile(r"(?P<unit>(?:10[*^]|[A-Za-z%]*(?:\[[^\]\s]{1,12}\])?))(?P<power>[+-]?\d{1,2})?(?:\{[^{}]*\})?")
 _DISPLAY: Mapping[str, str] = {
     "mmhg": "mm[Hg]", "mm hg": "mm[Hg]", "cmh2o": "cm[H2O]", "°c": "Cel", "c": "Cel", "celsius": "Cel",
-    "degrees c": "Cel", "deg c": "Cel", "°f": "[degF]", "f": "[degF]", "fahrenheit": "[degF]", "degrees f": "[degF]",
+    "degrees c": "Cel", "deg c": "Cel", "degc": "Cel", "deg. c": "Cel", "℃": "Cel", "ºc": "Cel", "degree celsius": "Cel",
+    "degrees celsius": "Cel", "degf": "[degF]", "deg. f": "[degF]", "℉": "[degF]", "ºf": "[degF]",
+    "degree fahrenheit": "[degF]", "degrees fahrenheit": "[degF]", "°f": "[degF]",
+    "f": "[degF]", "fahrenheit": "[degF]", "degrees f": "[degF]",
     "deg f": "[degF]", "bpm": "/min", "beats/min": "/min", "beats/minute": "/min", "beats per minute": "/min",
     "breaths/min": "/min", "breaths/minute": "/min", "breaths per minute": "/min", "per minute": "/min",
     "/minute": "/min", "lb": "[lb_av]", "lbs": "[lb_av]", "pounds": "[lb_av]", "in": "[in_i]", "inch": "[in_i]",
@@ -49,6 +52,17 @@ _FOR_PEOPLE = (
     ("mm[Hg]", "mmHg"), ("cm[H2O]", "cmH2O"), ("[degF]", "°F"), ("Cel", "°C"), ("[IU]", "IU"), ("[iU]", "IU"), ("[lb_av]", "lb"),
     ("[oz_av]", "oz"), ("[in_i]", "in"), ("[ft_i]", "ft"), ("[pH]", "pH"), ("10*", "10^"),
 )  # fmt: skip
+
+
+# Written in any case by people and machines that know no other: `MG/DL`, `Mmol/l`, which nobody means as megamoles.
+_ANY_CASE: Mapping[str, str] = {
+    code.casefold(): code
+    for code in (
+        "g/dL", "g/L", "mg/dL", "mg/L", "ug/dL", "ug/L", "ng/dL", "ng/mL", "ng/L", "pg/mL", "mol/L", "mmol/L", "umol/L", "nmol/L",
+        "pmol/L", "meq/L", "mosm/kg", "U/L", "mL/min", "mL", "dL", "L", "kg", "g", "mg", "ug", "cm", "mm", "kPa", "kg/m2", "s", "min",
+        "h", "d", "mm/h", "fL", "pg",
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +92,10 @@ def parse(code: str) -> Unit | None:
         if found is None:
             return None
         unit, power = found
-        size *= unit.size ** (power * sign)
+        try:
+            size *= unit.size ** (power * sign)
+        except OverflowError:  # `d70`: nothing is measured in that
+            return None
         for letter, count in unit.powers:
             powers[letter] = powers.get(letter, 0) + count * power * sign
     return Unit(size, tuple(sorted((letter, count) for letter, count in powers.items() if count)))
@@ -110,7 +127,7 @@ def _factor(piece: str) -> tuple[Unit, int] | None:
 def parse_display(unit: str) -> Unit | None:
     """A unit as people write it; None where that cannot be told."""
     bare = " ".join(unit.replace("µ", "u").replace("μ", "u").split())
-    code = _DISPLAY.get(bare.casefold())
+    code = _DISPLAY.get(bare.casefold()) or _ANY_CASE.get(bare.casefold())
     if code is None:
         code = bare.replace("IU", "[IU]").replace("[[IU]]", "[IU]").replace("Eq", "eq")
         code = re.sub(r"^(?:[x×]\s?)?10\s?[\^*]?\s?([36912]{1,2})\s?/", r"10*\1/", code)

@@ -13,6 +13,7 @@ from ddx_local.evaluation.match_models import DXCHAIN_THRESHOLD, BertScore, Embe
 from ddx_local.evaluation.record import Record
 from ddx_local.evaluation.suite import Match
 from ddx_local.flow import Similarity
+from ddx_local.home import expanded
 from ddx_local.launch import open_all
 from ddx_local.settings import Settings
 
@@ -64,7 +65,7 @@ def _embedding(choice: Match, settings: Settings) -> Embedding:
 
 
 def _folder(model: str) -> Path:
-    path = Path(model).expanduser()
+    path = expanded(model)
     return path if path.is_dir() else models.snapshot(model)
 
 

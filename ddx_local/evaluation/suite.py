@@ -18,6 +18,7 @@ from ddx_local.evaluation.datasets import sources
 from ddx_local.evaluation.suite_match import Match as Match
 from ddx_local.evaluation.suite_match import checked_match as checked_match
 from ddx_local.evaluation.suite_match import known, match_of
+from ddx_local.home import expanded
 from ddx_local.launch import ENGINES
 from ddx_local.settings import Settings
 
@@ -185,7 +186,7 @@ def _data(given: Mapping[str, Any], folder: Path, where: str) -> Data:
 
 
 def _placed(path: str, folder: Path) -> str:
-    return str((folder / Path(path).expanduser()).resolve()) if path else ""
+    return str((folder / expanded(path)).resolve()) if path else ""
 
 
 def _arm(given: Mapping[str, Any], where: str) -> Arm:

@@ -11,6 +11,9 @@ from ddx_local.server.errors import invalid
 from ddx_local.server.runs import Wish
 from ddx_local.settings import Settings
 
+FILES = frozenset(("cases", "pool"))
+"""Options that name a file of this machine. Its settings may: a client could read with them what it has no key for."""
+
 LONGEST_CASE = 200_000
 """Characters of a case; no supported context holds more."""
 
@@ -28,7 +31,7 @@ def wanted(
     """A run of a method with these options over those of the settings file.
 
     Raises:
-        ApiError: 400 for an option that the method does not have, or a value that it does not take.
+        ApiError: 400 for an option that the method does not have, a value that it does not take, or the name of a file.
     """
     known = list(method.options.__dataclass_fields__)
     for name in values:
@@ -39,6 +42,12 @@ def wanted(
                 "unsupported_parameter",
             )
     set_before = settings.method.get(method.name, {})
+    usual = options.as_json(method.options()) | set_before
+    for name in sorted(FILES & values.keys()):
+        if values[name] != usual[name]:
+            raise invalid(
+                f"`ddx.{name}` names a file of the server, which only the server's settings can.", f"ddx.{name}"
+            )
     try:
         chosen = options.parse(method.options, {**set_before, **values}, method.name)
     except UsageError:

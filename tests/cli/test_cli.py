@@ -162,6 +162,29 @@ def test_a_settings_file_and_the_environment_count_and_a_flag_wins(
     assert (done.json["seed"], done.json["options"]["k"]) == (5, 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[method.scto]\nk = 2\n", "settings, [method.scto]: no method `scto`: did you mean scot"),
+        ("[method.zero-shot]\nk = 2.5\n", "settings, [method.zero-shot]: k=2.5: must be a whole number"),
+        ("[method.zero-shot]\nk = 99\n", "settings, [method.zero-shot]: method `zero-shot`: k must be 1 to 10"),
+        ("[method.zero-shot]\nkk = 2\n", "method `zero-shot` has no option `kk`: did you mean k?"),
+        ('[roles]\nphysican = "x"\n', "settings, [roles]: physican=x: method `zero-shot` has no role `physican`"),
+    ],
+)
+def test_a_fault_of_the_settings_is_told_as_theirs_and_not_as_a_flag_s(
+    text: str, said: str, command: Command, case: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(text)
+    words = ("diagnose", case, "--engine", "scripted", "--method", "zero-shot", "--no-store", "--quiet")
+    env = {"DDX_LOCAL_CONFIG": str(config)}
+    assert said in one_paragraph(command.run(*words, env=env), 2)
+    wrong = one_paragraph(command.run(*words, "--option", "k=many", env=env), 2)
+    assert ("scto" in wrong) == ("scto" in text)
+    assert "scto" in text or "--option k=many: must be a whole number" in wrong
+
+
 def test_a_dry_run_asks_nobody_stores_nothing_and_says_what_would_be_asked(
     command: Command, case: Path, store: Path
 ) -> None:
@@ -169,6 +192,49 @@ def test_a_dry_run_asks_nobody_stores_nothing_and_says_what_would_be_asked(
     assert done.code == 0
     assert re.search(r"fever: 1 \.\. 1 calls, 1 \.\. 1 batches, [\d,]+ \.\. [\d,]+ prompt bytes", done.out)
     assert not store.parent.exists()
+
+
+def test_a_dry_run_is_json_where_json_is_asked_for(command: Command, case: Path, tmp_path: Path, store: Path) -> None:
+    flags = ("diagnose", case, "--dry-run", "--method", "zero-shot", "--json")
+    done = command.run(*flags, "-")
+    assert (done.code, done.err) == (0, "")
+    assert done.json["method"] == "zero-shot"
+    assert done.json["cost"][0]["calls"] == {"least": 1, "most": 1}
+    written = command.run(*flags, tmp_path / "cost.json")
+    assert (written.code, written.out) == (0, "")
+    assert json.loads((tmp_path / "cost.json").read_text()) == done.json
+    assert not store.parent.exists()
+
+
+def test_a_result_replaces_neither_the_run_store_nor_a_file_of_cases_that_a_method_reads(
+    command: Command, case: Path, tmp_path: Path, store: Path
+) -> None:
+    assert command.run("diagnose", case, *QUICK).code == 0
+    before = store.read_bytes()
+    for words in (
+        ("diagnose", case, *QUICK, "--json", store),
+        ("diagnose", case, *QUICK, "--html", store),
+        ("runs", "show", "last", "--html", store),
+        ("runs", "export", "last", "--out", store),
+        ("case", "split", case, "--out", store),
+    ):
+        assert "is a database, such as the run store, and would be replaced" in one_paragraph(command.run(*words), 2)
+    assert store.read_bytes() == before
+    pool = tmp_path / "pool.jsonl"
+    pool.write_text('{"text": "a rash", "diagnoses": ["measles"]}\n')
+    few = ("--engine", "scripted", "--method", "few-shot", "--option", f"pool={pool}")
+    assert "is a file that is read here" in one_paragraph(command.run("diagnose", case, *few, "--json", pool), 2)
+    assert "measles" in pool.read_text()
+    assert "is a file that is read here" in one_paragraph(command.run("case", "split", case, "--out", case), 2)
+    assert case.read_text() == TEXT
+
+
+@pytest.mark.usefixtures("store")
+def test_a_case_that_fails_says_why_though_nothing_else_is_to_be_said(command: Command, case: Path) -> None:
+    done = command.run("diagnose", case, "--engine", "scripted", "--quiet", "--budget-tokens", "1")
+    assert "case `fever` failed (BudgetSpent): " in one_paragraph(done, 6)
+    assert "Raise --budget-tokens" in done.paragraph
+    assert "case `fever` failed (BudgetSpent): " in one_paragraph(command.run("runs", "resume", "last", "--quiet"), 6)
 
 
 # --- what stays behind --------------------------------------------------------------------------------------------------
@@ -269,6 +335,11 @@ BAD = [
     (["diagnose", "{folder}", *QUICK], 3, "holds no case file"),
     (["diagnose", "{case}", *QUICK, "--json", "{folder}"], 2, "--json {folder}: cannot be written"),
     (["diagnose", "{case}", *QUICK, "--json", "{folder}/no/o.json"], 2, "cannot be written"),
+    (["diagnose", "{case}", *QUICK, "--json", "{folder}/../fever.txt"], 2, "fever.txt: is a file that is read here"),
+    (["diagnose", "{case}", *QUICK, "--html", "{case}"], 2, "--html {case}: is a file that is read here"),
+    (["diagnose", "{case}", *QUICK, "--dry-run", "--html", "x.html"], 2, "--html: a dry run has no result"),
+    (["diagnose", "", *QUICK], 3, "the argument CASE is empty"),
+    (["diagnose", "{case}", "--engine", "scripted", "-m", "ZERO-SHOT"], 2, "did you mean zero-shot"),
     (
         ["diagnose", "{case}", *QUICK, "--store", "{case}"],
         7,

@@ -52,6 +52,8 @@ def test_a_docstring_is_read_whole() -> None:
     ("paragraph", "told"),
     [
         ("Differs from the authors' program: none\nis published.", "none is published."),
+        ("Differs from the authors' prompts: there\none speaks.", "there one speaks."),
+        ("Differs from a program: there one speaks.", "Differs from a program: there one speaks."),
         (
             "Differs from the authors' program, which\nsleeps.",
             "Differs from the authors' program, which sleeps.",
@@ -124,6 +126,14 @@ def test_the_cost_bounds_what_a_run_costs() -> None:
     for name, total in (("calls", "calls"), ("batches", "batches"), ("answer_bytes", "generated_tokens")):
         assert cost[name]["least"] <= document["totals"][total] <= cost[name]["most"], name
     assert cost["tokens"]["most"] == (cost["prompt_bytes"]["most"] + cost["answer_bytes"]["most"]) // 4
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "batches"), [("auto", 7, 2), ("mac", 5, 2), ("medagents", 19, 6), ("dual-inf", 7, 4)]
+)
+def test_the_least_is_that_of_agents_who_agree_at_once(name: str, calls: int, batches: int) -> None:
+    (cost,) = costs(job(name))
+    assert (cost["calls"]["least"], cost["batches"]["least"]) == (calls, batches)
 
 
 def test_a_longer_case_costs_more() -> None:

@@ -91,7 +91,14 @@ def test_the_benchmarks_field_names_and_a_single_name_are_read_too(tmp_path: Pat
     ("rows", "reason"),
     [
         ([], "holds no case"),
-        (["not json"], "line 1: is not JSON"),
+        (["not json"], "line 1: is not valid JSON"),
+        ([row("a", STROKE, "stroke"), "[" * 100_000], "line 2: its JSON is nested too deeply"),
+        (
+            ['{"text": "speech", "diagnoses": ["a"], "diagnoses": ["b"]}'],
+            "line 1: an object has the key `diagnoses` twice",
+        ),
+        (['{"text": "speech \\ud800", "diagnoses": ["a"]}'], "line 1: `text` holds characters that are no text"),
+        (['{"text": "speech", "diagnoses": ["\\u0000"]}'], "`diagnoses`"),
         (["[1]"], "line 1: is not an object"),
         ([row("a", STROKE, "stroke"), {"text": STROKE}], "line 2: `diagnoses` is missing or no list of names"),
         ([{"diagnoses": ["x"]}], "line 1: `text` is missing"),
@@ -109,6 +116,14 @@ def test_a_wrong_line_is_named_and_its_text_is_not_shown(
     assert caught.value.hint
 
 
+def test_a_byte_order_mark_and_a_separator_within_a_text_are_no_fault(tmp_path: Path) -> None:
+    file = tmp_path / "past.jsonl"
+    file.write_text('\ufeff{"text": "speech\u2028and gait", "diagnoses": "stroke"}\r\n\n', "utf-8")
+    assert [past.text for past in read_base(file)] == ["speech\u2028and gait"]
+
+
 def test_a_missing_file_is_an_error_of_the_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         read_base(tmp_path / "none.jsonl")
+    with pytest.raises(InputError, match="no file can have that name"):
+        read_base(tmp_path / "a\0b")

@@ -288,10 +288,33 @@ def test_a_dead_patient_is_said_to_be_dead() -> None:
         ({"valueQuantity": quantity(5, "mg/dL"), "referenceRange": [{"high": quantity(4, "mg/dL")}]},
          "5 mg/dL (reference <= 4 mg/dL)"),
         ({"valueQuantity": quantity(5, "mg/dL"), "referenceRange": [{"text": "below 4"}]}, "5 mg/dL (reference below 4)"),
+        ({"valueQuantity": quantity(5, "mg/dL"), "referenceRange": [{"low": quantity(3, "g/L"), "high": quantity(9, "mg/L")}]},
+         "5 mg/dL (reference 3 g/L to 9 mg/L)"),
+        ({"valueQuantity": quantity(5, "mg/dL"), "referenceRange": [{"low": quantity(3, "mg/L"), "high": quantity(9, "mg/L")}]},
+         "5 mg/dL (reference 3-9 mg/L)"),
     ],
 )  # fmt: skip
 def test_a_value_is_told_with_its_unit_and_what_was_made_of_it(fields: Json, told: str) -> None:
     assert lines(observation("o", "Thing", effectiveDateTime=None, **fields)) == [f"Thing: {told}"]
+
+
+@pytest.mark.parametrize(
+    ("coded", "told"),
+    [
+        ({"code": "active"}, "active"),
+        ({"code": "active", "system": "http://terminology.hl7.org/CodeSystem/condition-clinical"}, "active"),
+        ({"code": "in-remission", "display": "Remission"}, "remission"),
+    ],
+)
+def test_a_status_is_told_as_a_word_though_its_code_has_no_display(coded: Json, told: str) -> None:
+    assert lines(condition("c", "Gout", clinicalStatus={"coding": [coded]})) == [f"Condition: Gout ({told})"]
+
+
+def test_a_code_of_hl7_s_own_is_a_word_and_one_of_an_unknown_system_is_not() -> None:
+    own = {"system": "http://terminology.hl7.org/CodeSystem/made-up", "code": "very-severe"}
+    other = {"system": "http://nowhere.example", "code": "very-severe"}
+    assert lines(condition("c", "Gout", severity={"coding": [own]})) == ["Condition: Gout (very severe)"]
+    assert lines(condition("c", "Gout", severity={"coding": [other]})) == ["Condition: Gout (code very-severe)"]
 
 
 def test_the_digits_of_a_number_stay() -> None:
@@ -439,6 +462,8 @@ def test_the_patient_is_known_by_every_form_of_reference(name: str) -> None:
          "not understood: Immunization: it does not say which vaccine"),
         ({"no": "resource"}, "not understood: Bundle.entry: it holds no resource"),
         (condition("x", "Gout", None), "guessed: Condition: it has no category"),
+        (vital("t", "x", "8310-5", quantity(38, "warm degrees")), "warning: a unit of Observation: it is not known here, and not"),
+        (condition("x", "Gout", subject={"display": "somebody"}), "guessed: Condition: its subject is no reference"),
     ],
 )  # fmt: skip
 def test_what_does_not_become_text_is_listed_with_its_kind_and_why(item: Json, remark: str) -> None:
@@ -481,10 +506,21 @@ def test_an_observation_of_a_device_is_not_the_patient_s() -> None:
          "a.json, entry 2 (Immunization): its patient is not in the bundle"),
         (bundle(patient(birthDate="17.5.1970")), "a.json, entry 1 (Patient): `birthDate` does not have the form"),
         ({"resourceType": "Bundle", "entry": {}}, "a.json: its `entry` is no list"),
+        (bundle(patient(), condition("c", "Gout", subject={"identifier": {"value": "MRN-2"}})),
+         "a.json, entry 2 (Condition): its subject is an identifier that the Patient does not have"),
+        (bundle(patient(identifier=[{"system": "a", "value": "1"}]),
+                condition("c", "Gout", subject={"identifier": {"system": "b", "value": "1"}})),
+         "a.json, entry 2 (Condition): its subject is an identifier that the Patient does not have"),
     ],
 )  # fmt: skip
 def test_a_bundle_that_is_not_one_patient_s_is_refused(data: Json, message: str) -> None:
     assert refused(data).message.startswith(message)
+
+
+def test_a_subject_by_the_patient_s_own_number_is_the_patient() -> None:
+    item = condition("c", "Gout", subject={"identifier": {"system": "ward", "value": NUMBER}})
+    assert "Gout" in take(bundle(patient(), item)).case.text
+    assert not any("subject" in remark for remark in remarks(item))
 
 
 def test_the_same_patient_twice_is_one() -> None:
@@ -537,6 +573,11 @@ def test_r4_and_r4b_are_not_taken_for_another_release() -> None:
     ("item", "message"),
     [
         (observation("o", "x", quantity(5, "mg/dL", "mmol/L")), "its unit `mg/dL` and its UCUM code `mmol/L` are different units"),
+        (observation("o", "x", quantity(38, "degF", "Cel")), "its unit `degF` and its UCUM code `Cel` are different units"),
+        (observation("o", "x", quantity(5, "MG/DL", "mmol/L")), "its unit `MG/DL` and its UCUM code `mmol/L` are different units"),
+        (observation("o", "x", quantity(5, "mg/dL", "mg/dL"), referenceRange=[{"low": quantity(1, "mg/dL", "g/L")}]),
+         "its unit `mg/dL` and its UCUM code `g/L` are different units"),
+        (vital("t", "x", "8310-5", {}, valueRange={"low": quantity(37, "mmHg", "mm[Hg]")}), "`mmHg` is no unit of a body temperature"),
         (observation("o", "x", quantity(5, "g/L", "g/dL")), "its unit `g/L` and its UCUM code `g/dL` are different units"),
         (vital("t", "x", "8310-5", quantity(38, "mmHg", "mm[Hg]")), "`mmHg` is no unit of a body temperature"),
         (vital("t", "x", "8310-5", quantity(98.6, "°C", "Cel")), "a body temperature in `°C` cannot be what its value says"),

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ddx_local.clinical.intake import LONGEST_ID, MOST_BYTES, read_cases
+from ddx_local.clinical.intake import LONGEST_ID, MOST_BYTES, read_all, read_cases
+from ddx_local.clinical.taken import shown
 from ddx_local.errors import InputError
 
 TEXT = "A man of 54 with Zanthoxylum fever.\r\nBP 120/80, “38.9 °C” 漢字\n"
@@ -156,9 +157,80 @@ def test_an_empty_or_blank_file_is_refused(data: bytes, name: str, tmp_path: Pat
     assert error.message == f"{tmp_path / name}: is empty"
 
 
-@pytest.mark.parametrize("text", ["[]", '{"text": " "}', '[{"text": "a"}, {"text": ""}]'])
+@pytest.mark.parametrize("text", ["[]", '{"text": " "}'])
 def test_json_without_a_case_in_it_is_refused(text: str, tmp_path: Path) -> None:
     assert refused(write(tmp_path / "a.json", text)).message.endswith("a.json: is empty")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("a.json", '[{"text": "a"}, {"text": ""}]', "a.json, case 2: is empty"),
+        ("a.json", '[{"text": "a"}, 5]', "a.json, case 2: has no text field `text`"),
+        ("a.json", '[{"text": "a"}, {"text": "\\ud800"}]', "a.json, case 2: its text holds characters"),
+        ("a.jsonl", '{"text": "a"}\n\n{"text": " "}\n', "a.jsonl, line 3: is empty"),
+        ("a.csv", "id,text\n1,a\n2,\n3,b\n", "a.csv, line 3: is empty"),
+    ],
+)
+def test_of_several_cases_the_one_that_is_none_is_named(name: str, text: str, place: str, tmp_path: Path) -> None:
+    assert place in refused(write(tmp_path / name, text)).message
+
+
+@pytest.mark.parametrize("data", ["\u200b\u200b\n", "- - -\n", "…"])
+def test_a_text_without_a_letter_or_a_digit_is_no_case(data: str, tmp_path: Path) -> None:
+    assert refused(write(tmp_path / "a.txt", data)).message.endswith("a.txt: holds no word, only marks and blanks")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("a.json", '{"text": "Zanthoxylum", "text": "b"}', "a.json: an object has the key `text` twice"),
+        ("a.json", '{"sections": {"medical_history": "a", "medical_history": "b"}}', "the key `medical_history` twice"),
+        ("a.json", '{"text": "a", "\\u001b": 1, "\\u001b": 1}', "the key `_` twice"),
+        ("a.jsonl", '{"text": "a"}\n{"text": "a", "text": "b"}', "a.jsonl, line 2: an object has the key `text` twice"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_and_neither_is_dropped(
+    name: str, text: str, place: str, tmp_path: Path
+) -> None:
+    assert place in refused(write(tmp_path / name, text)).message
+
+
+def test_an_empty_argument_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "a.txt", TEXT)
+    monkeypatch.chdir(tmp_path)
+    assert len(read_cases(["."])) == 1
+    for source in ("", "  "):
+        assert refused(source).message == "the argument CASE is empty"
+
+
+def test_what_a_folder_holds_beside_its_cases_is_listed_once(tmp_path: Path) -> None:
+    for name in ("b.txt", "c.txt", "scan.pdf", "Quillfeather.pdf", ".hidden.pdf", "readme"):
+        write(tmp_path / name, TEXT)
+    (tmp_path / "more.txt").mkdir()
+    os.mkfifo(tmp_path / "pipe.txt")
+    first, second = read_all([str(tmp_path)])
+    folder = shown(str(tmp_path))
+    assert [(remark.kind, remark.what, remark.count) for remark in first.remarks] == [
+        ("left out", f"a file `*.pdf` in {folder}", 2),
+        ("left out", f"a file `*.txt` in {folder}", 1),
+        ("left out", f"a file `*` in {folder}", 1),
+        ("left out", f"a folder in {folder}", 1),
+    ]
+    assert second.remarks == ()
+    assert [Path(taken.source) for taken in (first, second)] == [tmp_path / "b.txt", tmp_path / "c.txt"]
+
+
+@pytest.mark.parametrize("given", [True, ["x"], 1.5, {"a": 1}, "x" * (LONGEST_ID + 1), "a\nb"])
+def test_an_id_that_a_case_does_not_have_as_it_was_given_is_said(given: Any, tmp_path: Path) -> None:
+    (taken,) = read_all([write(tmp_path / "a.json", json.dumps({"text": TEXT, "id": given}))])
+    assert [(remark.kind, remark.what) for remark in taken.remarks] == [("left out", "`id`, or a part of it")]
+
+
+@pytest.mark.parametrize("given", ["p1", " p1 ", 7, None, "", "x" * LONGEST_ID])
+def test_an_id_that_a_case_has_is_not_worth_a_word(given: Any, tmp_path: Path) -> None:
+    (taken,) = read_all([write(tmp_path / "a.json", json.dumps({"text": TEXT, "id": given}))])
+    assert taken.remarks == ()
 
 
 def test_empty_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,9 +277,9 @@ def test_an_endless_standard_input_is_not_read_to_its_end(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"text": "Zanthoxylum', "is not valid JSON (line 1)"),
+        ('{"text": "Zanthoxylum', "is not valid JSON (at character 10)"),
         ('{"text":\n"Zanthoxylum",}', "is not valid JSON (line 2)"),
-        ("Zanthoxylum", "is not valid JSON (line 1)"),
+        ("Zanthoxylum", "is not valid JSON (at character 1)"),
         ('"Zanthoxylum"', "has no text field `text`"),
         ("7", "has no text field `text`"),
         ("null", "has no text field `text`"),
@@ -216,7 +288,8 @@ def test_an_endless_standard_input_is_not_read_to_its_end(monkeypatch: pytest.Mo
         ('[{"text": "a"}, "Zanthoxylum"]', "has no text field `text`"),
         ("[" * 100_000, "its JSON is nested too deeply"),
         ('{"a":' * 50_000, "its JSON is nested too deeply"),
-        ("1" * 5000, "is not valid JSON (somewhere)"),
+        ("1" * 5000, "holds a number that is too large"),
+        ('{"text": "a", "n": 1e999999999999999999999}', "holds a number that is too large"),
         ('{"text": "Zanthoxylum \\ud800"}', "its text holds characters that are no text"),
         ('{"text": "Zanthoxylum \\u0000"}', "its text holds characters that are no text"),
     ],

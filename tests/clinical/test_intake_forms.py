@@ -214,6 +214,19 @@ def test_an_object_of_texts_becomes_its_lines_in_their_order(tmp_path: Path) -> 
     assert told(taken) == {"3 keys": "guessed", "`name`": "left out"}
 
 
+def test_a_result_of_this_program_is_no_case_and_its_own_split_is_one(tmp_path: Path) -> None:
+    result = {"schema": "ddx-local/result/1", "case_id": "a", "method": "scot", "differential": []}
+    error = refused(tmp_path / "a.json", [{"text": "a"}, result])
+    assert error.message.endswith("a.json, case 2: is no case but what this program has written (`ddx-local/result/1`)")
+    split_form = {
+        "schema": "ddx-local/sections/1",
+        "text": "ab",
+        "sections": [{"name": UNASSIGNED, "start": 0, "end": 2}],
+    }
+    assert one(tmp_path / "b.json", split_form).case.text == "ab"
+    assert one(tmp_path / "c.json", {"schema": "other/1", "text": "ab"}).case.text == "ab"
+
+
 def test_a_single_unknown_key_is_too_little_and_can_be_named(tmp_path: Path) -> None:
     error = refused(tmp_path / "a.json", {"remark": TEXT})
     assert "has no text field `text`" in error.message
@@ -250,12 +263,12 @@ def test_the_delimiter_is_seen_in_the_header(suffix: str, mark: str, tmp_path: P
     ("text", "message"),
     [
         ("", "is empty"),
-        ("id,text\n", "is empty"),
+        ("id,text\n", "has a header but no row"),
         ("id,text\nx\n", "line 2: has 1 fields, but the header has 2"),
         ("id,text,\nx,y,z\n", "its first line is no header"),
         ("text,text\nx,y\n", "its first line is no header"),
         (f'id,text\nx,"{CANARY}\n', "is not valid CSV"),
-        ("id,text\nx,\n", "is empty"),
+        ("id,text\nx,\n", "line 2: is empty"),
     ],
 )
 def test_a_table_that_is_none_is_refused(text: str, message: str, tmp_path: Path) -> None:
@@ -283,6 +296,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path)
     error = refused(tmp_path / "a.csv", "id,story\n1,x\n", "text=tale")
     assert "a.csv, line 2 has no such column" in error.message
     assert error.hint == "It has id, story."
+    assert "id=case: " in refused(tmp_path / "a.csv", "id,story\n1,x\n", "text=story,id=case").message
     assert refused(tmp_path / "a.txt", "x", "text=a").message.endswith("a.txt is a text and has no columns")
     assert refused(tmp_path / "b.json", whole(), "text=a").message.startswith("--column:")
 

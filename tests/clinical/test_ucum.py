@@ -22,7 +22,22 @@ def test_clinical_units_are_units(code: str) -> None:
 
 @pytest.mark.parametrize(
     "code",
-    ["", "mgs/dl", "mg per dL", "mg /dL", "mg//dL", "MG/DL", "furlong", "/", "mg/", "{", "x" * 100, "°C", "kmin"],
+    [
+        "",
+        "mgs/dl",
+        "mg per dL",
+        "mg /dL",
+        "mg//dL",
+        "MG/DL",
+        "furlong",
+        "/",
+        "mg/",
+        "{",
+        "x" * 100,
+        "°C",
+        "kmin",
+        "d70",
+    ],
 )
 def test_what_is_no_ucum_code_is_none(code: str) -> None:
     assert parse(code) is None
@@ -82,6 +97,15 @@ def test_different_units_are_different(one: str, other: str) -> None:
         ("mg/dL", "mg/dL"),
         ("lbs", "[lb_av]"),
         ("years", "a"),
+        ("degF", "[degF]"),
+        ("degC", "Cel"),
+        ("℃", "Cel"),
+        ("degrees Fahrenheit", "[degF]"),
+        ("MG/DL", "mg/dL"),
+        ("Mmol/l", "mmol/L"),
+        ("MEQ/L", "meq/L"),
+        ("ML", "mL"),
+        ("KG", "kg"),
     ],
 )
 def test_units_as_people_write_them_are_known(shown: str, code: str) -> None:
