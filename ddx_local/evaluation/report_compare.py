@@ -92,6 +92,8 @@ def verdict(item: Mapping[str, Any]) -> str:
     """What may be said of a comparison, in words."""
     delta, n = item["delta_f1"], item["n_common"]
     if not (delta["low"] > 0 or delta["high"] < 0):
+        if item["mde"] is None:
+            return f"undecided: all {n} cases differ by the same, which says nothing of what they can show"
         return f"undecided: the interval holds 0; {n} cases can show a difference of {item['mde']:.3f} or more"
     if delta["high"] < 0:
         return "worse than the baseline"

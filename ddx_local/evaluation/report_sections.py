@@ -148,12 +148,13 @@ def _comparisons(report: Json) -> Section:
         tests = "; ".join(
             f"{t['b']}:{t['c']} p {t['two_sided']:.3g} (1-sided {t['greater']:.3g})" for t in item["mcnemar_top1"]
         )
+        seen = "undefined" if item["mde"] is None else f"{item['mde']:.3f}"
         share, extra = item["tokens"]["baseline_share"], item["tokens_per_extra_hit"]
         rows.append(
             (
                 item["model"], f"{item['method']} - {item['baseline']}", str(item["n_common"]), span(item["delta_f1"], sign="+"),
                 span(item["delta_precision"], sign="+"), span(item["delta_recall"], sign="+"), f"{item['p']:.3g}",
-                f"{item['p_holm']:.3g}" if "p_holm" in item else "placebo", f"{item['mde']:.3f}", number(item["cases_needed"]),
+                f"{item['p_holm']:.3g}" if "p_holm" in item else "placebo", seen, number(item["cases_needed"]),
                 tests, ", ".join(f"{value:+.3f}" for value in item["delta_f1_by_seed"]),
                 "undefined" if share is None else f"{share:.0%}", "undefined" if extra is None else f"{extra:,.0f}", item["verdict"],
             )

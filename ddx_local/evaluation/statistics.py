@@ -229,9 +229,12 @@ def cases_needed(sd: float, difference: float) -> int | None:
     return math.ceil((Z_TWO_SIDED_95 + Z_POWER_80) ** 2 * sd**2 / difference**2 - 1e-9)
 
 
-def detectable(sd: float, n: int) -> float:
-    """The minimum detectable difference of n cases: 80% power at 5% two-sided."""
-    return (Z_TWO_SIDED_95 + Z_POWER_80) * sd / math.sqrt(n)
+def detectable(sd: float, n: int) -> float | None:
+    """The minimum detectable difference of n cases: 80% power at 5% two-sided.
+
+    None where no case differs from another (sd 0): how much differences spread, and so what would be seen, is then unknown.
+    """
+    return None if sd == 0 else (Z_TWO_SIDED_95 + Z_POWER_80) * sd / math.sqrt(n)
 
 
 def power(sd: float, n: int, difference: float) -> float:

@@ -27,7 +27,7 @@ class Viability:
     n: int
     gain: Interval
     sd: float
-    mde: float
+    mde: float | None
     power: float
     cases_needed: int | None
     by_seed: tuple[float, ...]
@@ -98,7 +98,8 @@ def lines(found: Sequence[Viability]) -> list[str]:
             f"{item.model}: {item.verdict}",
             (
                 f"    gain {item.gain.value:+.3f} F1, 95% {item.gain.low:+.3f} to {item.gain.high:+.3f}, n = {item.n}, "
-                f"power {item.power:.2f}, smallest difference that {item.n} cases show {item.mde:.3f}"
+                f"power {item.power:.2f}, smallest difference that {item.n} cases show "
+                f"{'undefined' if item.mde is None else f'{item.mde:.3f}'}"
             ),
             (
                 f"    by seed: {seeds or 'one seed'}; sign test p = {item.sign_p:.3g}; cases needed for this gain: "

@@ -222,6 +222,7 @@ def test_power_of_the_assumed_sd_is_as_published() -> None:
     assert statistics.cases_needed(0.30, 0.118) == 51
     assert statistics.cases_needed(0.30, 0.0) is None
     near(statistics.detectable(0.30, 100), 0.084, 1e-4)
+    assert statistics.detectable(0.0, 100) is None
     assert statistics.power(0.30, 516, 0.037) == pytest.approx(0.8, abs=1e-3)
 
 

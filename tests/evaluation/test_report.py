@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ddx_local.case import Case
-from ddx_local.evaluation import report, stamp, viability
+from ddx_local.evaluation import report, report_compare, stamp, viability
 from ddx_local.evaluation.compare import between
 from ddx_local.evaluation.datasets import LabelledCase
 from ddx_local.evaluation.deliberation import discussion
@@ -141,7 +141,18 @@ def test_viability_of_the_published_differences(mean: float, n: int, verdict: st
         assert found.power < 0.8
     else:
         assert found.power >= 0.8
+        assert found.mde is not None
         assert found.mde < abs(mean)
+
+
+def test_differences_that_do_not_vary_do_not_promise_that_any_difference_would_be_seen() -> None:
+    found = viability.assess("m", [0.0] * 12, [0.0, 0.0])
+    assert (found.verdict, found.mde) == ("undecided", None)
+    assert "show undefined" in viability.lines([found])[1]
+    item = {"delta_f1": {"low": 0.0, "high": 0.0}, "n_common": 12, "mde": None}
+    assert report_compare.verdict(item) == (
+        "undecided: all 12 cases differ by the same, which says nothing of what they can show"
+    )
 
 
 def said(step: str, number: int, role: str, answer: object) -> tuple[list[Event], str]:
