@@ -179,7 +179,6 @@ def test_what_cannot_be_packed_is_refused_by_name(world: World, tmp_path: Path) 
         tmp_path / "heavy.lock", wheel(tmp_path / "heavy", "triton"), wheel(tmp_path / "heavy", "nvidia_cublas")
     )
     refused(world, "names nvidia-cublas, triton, which only a GPU uses", out=out, lock=heavy)
-    refused(world, "cuda.lock", out=out, platform="cuda", lock=None)
     refused(world, r"bundle\.key cannot be read", out=out, key=tmp_path)
     assert not (out / "manifest.json").exists()
 
