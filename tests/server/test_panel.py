@@ -76,7 +76,7 @@ def test_a_case_is_split_corrected_run_and_shown_with_its_evidence_and_heat_maps
         found = http.get(f"/ddx/v1/runs/{run}").json()
     assert moved.splitlines()[0] in found["cases"][0]["text"].partition("Medical history:")[2]
     entries = found["results"][0]["differential"]
-    assert page.locator("ol.ranking h4").all_text_contents() == [entry["diagnosis"] for entry in entries]
+    assert page.locator("ol.ranking h4 > bdi").all_text_contents() == [entry["diagnosis"] for entry in entries]
     marked = "".join(page.locator(".case-text mark").all_text_contents())
     assert entries[0]["evidence"][0]["quote"][:20] in marked
     page.get_by_label("Mark", exact=True).select_option("heat:0")

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         os.environ.get("DDX_LOCAL_TEST_SERVED") != "1",
-        reason="the server on vLLM is not finished, and a second engine takes many minutes; DDX_LOCAL_TEST_SERVED=1 runs it",
+        reason="two more engines and whole runs take a quarter of an hour; DDX_LOCAL_TEST_SERVED=1 runs it",
     ),
 ]
 
@@ -54,10 +54,10 @@ class Real:
     url: str
 
     def client(self) -> openai.OpenAI:
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0, timeout=300)
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0, timeout=900)
 
     def http(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=300, trust_env=False)
+        return httpx.Client(base_url=self.url, timeout=900, trust_env=False)
 
 
 def began(folder: Path) -> Real:
@@ -65,9 +65,9 @@ def began(folder: Path) -> Real:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DDX_LOCAL_", "PYTEST"))}
     env = {**kept, "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "DDX_LOCAL_MODELS": str(MODELS),
            "PYTHONPATH": str(PROJECT)}  # fmt: skip
-    log = (folder / "log").open("w")
     line = [sys.executable, "-m", "ddx_local.cli.main", "serve", "--model", MODEL, "--port", "0"]
-    process = subprocess.Popen(line, env=env, cwd=PROJECT, stderr=log, text=True)
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(line, env=env, cwd=PROJECT, stderr=log, text=True)
     for _ in range(3000):
         said = (folder / "log").read_text()
         if found := re.search(r"serving on (http\S+)", said):
@@ -198,7 +198,7 @@ def test_eight_clients_batch_together(real: Real) -> None:
     with ThreadPoolExecutor(8) as pool:
         together = sum(pool.map(one, range(2, 10))) / (time.perf_counter() - start)
     print(f"tokens/s: 1 client {alone:.0f}, 8 clients {together:.0f}, ratio {together / alone:.1f}")
-    assert together > 2 * alone
+    assert together >= 3 * alone
 
 
 def test_a_client_that_goes_stops_the_engines_work(real: Real) -> None:
@@ -249,7 +249,7 @@ def test_the_panel_shows_a_full_run_of_the_real_model(real: Real) -> None:
         with real.http() as http:
             found = http.get(f"/ddx/v1/runs/{page.url.rpartition('/')[2]}").json()
         entries = found["results"][0]["differential"]
-        assert page.locator("ol.ranking h4").all_text_contents() == [entry["diagnosis"] for entry in entries]
+        assert page.locator("ol.ranking h4 > bdi").all_text_contents() == [entry["diagnosis"] for entry in entries]
         assert found["cases"][0]["text"] == CASE
         assert seen.hosts == {real.url.removeprefix("http://")}
         assert seen.errors == []

@@ -68,7 +68,7 @@ function ranked(entry, whole) {
   ].filter(Boolean);
   return el("li", {},
     el("div", { class: "head" }, el("span", { class: "rank", text: String(entry.rank) }),
-      el("h4", {}, said(entry.diagnosis), entry.critical ? el("span", { class: "flag alarm", text: "critical" }) : null),
+      el("h4", {}, said(entry.diagnosis), entry.critical ? [" ", el("span", { class: "flag alarm", text: "critical" })] : null),
       el("span", { class: "score", text: entry.score.toFixed(2) })),
     el("div", { class: "track", "aria-hidden": "true" }, bar),
     entry.reasoning ? el("p", {}, said(entry.reasoning)) : null,
