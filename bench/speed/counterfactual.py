@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench.speed.shared import Noting, opened, run, vignettes
+from bench.speed.shared import Noting, gate, opened, run, vignettes
 from ddx_local import jobs, launch, options
 from ddx_local.case import Case
 from ddx_local.engines.cached import CachedEngine
@@ -46,7 +46,7 @@ def documents(cases: Sequence[Case], through: launch.Opened, *, seed: int = 0, *
     chosen = options.parse(method.options, {name: str(value) for name, value in values.items()}, method.name)
     job = jobs.Job(method, chosen, "smollm2-135m", "vllm", seed, {}, tuple(cases))
     store = Store(None)
-    found = jobs.documents(store, run(jobs.start(job, through, store, None, len(cases))))
+    found = jobs.documents(store, run(jobs.start(job, through, store, None, gate())))
     if failed := [document["case_id"] for document in found if document["status"] != "finished"]:
         raise RuntimeError(f"cases that failed: {', '.join(failed)}")
     return found

@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
-from bench.speed.shared import opened, run, vignettes
+from bench.speed.shared import gate, opened, run, vignettes
 from ddx_local import jobs, launch
 from ddx_local.assets import Assets
 from ddx_local.case import Case
@@ -148,7 +148,7 @@ def _answers(cases: Sequence[Case], through: launch.Opened, seed: int) -> Any:
     method = jobs.method("zero-shot")
     job = jobs.Job(method, method.options(), "smollm2-135m", "vllm", seed, {}, tuple(cases))
     store = Store(None)
-    return jobs.documents(store, run(jobs.start(job, through, store, None, len(cases))))
+    return jobs.documents(store, run(jobs.start(job, through, store, None, gate())))
 
 
 async def _lowered(trials: Sequence[Trial], through: launch.Opened) -> list[tuple[bool, bool]]:

@@ -16,7 +16,7 @@ class Method:
         name: On the command line.
         summary: One line.
         citation: The paper.
-        folder: Of its prompts and grammars; more than one where a method builds on another.
+        folders: Of its prompts and grammars; more than one where a method builds on another.
         options: Its frozen `Options`, with the paper's values.
         flow: Makes the flow of a case.
         embedding: Whether a run with these options consults the embedding model.

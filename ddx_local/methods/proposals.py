@@ -35,8 +35,7 @@ def read_proposals(items: Any) -> tuple[Proposal, ...]:
     found: dict[str, Proposal] = {}
     for item in items:
         name = item["diagnosis"].strip()
-        evidence = tuple(dict.fromkeys(quote.strip() for quote in item["evidence"] if quote.strip()))
-        found.setdefault(name.casefold(), Proposal(name, evidence, item["reason"].strip()))
+        found.setdefault(name.casefold(), Proposal(name, read_quotes(item["evidence"]), item["reason"].strip()))
     return tuple(found.values())
 
 
